@@ -6,7 +6,7 @@ from scipy import sparse
 
 import gossamer as gs
 from gossamer.operator_calls import operator_kernels
-from gossamer_formats import SparseTensor
+from gossamer_formats import SparseTensor, borrow_scipy, from_arrays
 from gossamer_ir.errors import ArgumentError, FormatError
 
 DTYPES = {
@@ -162,6 +162,21 @@ def test_a_tensor_is_compressed_once():
     assert len(A.memo) == kept > 0
 
 
+@pytest.mark.parametrize("features", [2, 64])
+def test_elements_of_a_tensor_that_borrows_its_arrays_may_change(features):
+    matrix = sparse.csr_array(np.array([[1.0, 0, 2, 0], [0, 3, 0, 4]]))
+    tensor = SparseTensor.from_borrowed(borrow_scipy(matrix))
+    B = np.ones((4, features))
+    for target in (None, "generic-cpu:vector_bits=512"):
+        for _ in range(2):
+            matrix.data *= 2
+            expected = matrix @ B
+            np.testing.assert_array_equal(gs.matmul_24(tensor, B, target=target), expected)
+            out = np.empty((2, features))
+            gs.matmul_24.bind(tensor, B, out=out)()
+            np.testing.assert_array_equal(out, expected)
+
+
 def test_pruning_keeps_the_largest_of_each_group():
     weights = np.random.default_rng(3).standard_normal((8, 16))
     pruned = gs.prune(weights, "2:4")
@@ -204,6 +219,25 @@ def test_other_operands_are_refused(A, B, code):
     with pytest.raises(ArgumentError) as caught:
         gs.matmul_24(A, B)
     assert caught.value.code == code
+
+
+def test_a_tensor_of_three_dimensions_is_refused():
+    indptr = np.array([0, 1])
+    tensor = from_arrays(
+        "csf", (2, 3, 4), indptr_1=indptr, indptr_2=indptr,
+        indices_0=np.array([0]), indices_1=np.array([1]), indices_2=np.array([2]), data=np.ones(1),
+    )  # fmt: skip
+    for target in (None, "generic-cpu:vector_bits=512"):
+        with pytest.raises(ArgumentError) as caught:
+            gs.matmul_24(tensor, np.ones((4, 1)), target=target)
+        assert caught.value.code == "operand.shape"
+
+
+@pytest.mark.parametrize("dtype", ["int4", "int5", ["int4"], np.float64])
+def test_another_dtype_of_products_is_refused(dtype):
+    with pytest.raises(ArgumentError) as caught:
+        gs.matmul_24(np.ones((1, 1)), np.ones((1, 1)), dtype)
+    assert caught.value.code == "operand.dtype"
 
 
 def test_the_result_is_written_to_an_array():

@@ -16,6 +16,7 @@ from gossamer.operator_calls.operands.n_m_matrix import (
     require_n_m,
     required_array,
     required_operands,
+    unchanging_tensor,
 )
 from gossamer.operator_calls.operator import operator
 from gossamer.operator_calls.operator_program import OperatorProgram
@@ -204,6 +205,8 @@ def matmul_24(
     >>> gs.matmul_24(pairs, np.ones((8, 1), np.int8), "int4")
     array([[0]], dtype=int32)
     """
+    if isinstance(A, SparseTensor):
+        A = unchanging_tensor(A)
     if is_default_target(target):
         result = _product_of_library(A, B, dtype, out=out)
         if result is not None:

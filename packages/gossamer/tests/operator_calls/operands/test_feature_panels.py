@@ -77,6 +77,16 @@ def test_products_in_panels_are_those_of_all_features(dtype):
     assert (600,) not in plan_features()
 
 
+def test_sums_of_panels_may_be_nan_or_infinite():
+    X, Y = np.ones((ROWS, 300), np.float32), np.ones((COLUMNS, 300), np.float32)
+    X[0, 1], X[0, 200] = np.inf, -np.inf
+    X[1, [1, 200]] = np.finfo(np.float32).max
+    result = gs.sddmm(matrix(), X, Y).reshape(ROWS, COLUMNS)
+    assert np.isnan(result[0]).all()
+    assert np.isinf(result[1]).all()
+    assert (result[2:] == 300).all()
+
+
 def test_narrow_matrices_have_plans():
     gs.sddmm(matrix(), *wide(128))
     assert plan_features() == {(128,)}

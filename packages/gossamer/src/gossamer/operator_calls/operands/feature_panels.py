@@ -72,5 +72,8 @@ def add_panels(
         if panel.start == 0:
             run(part, total)
         else:
-            total += run(part, None)
+            sums = run(part, None)
+            # Kernels do not warn of infinite sums and NaN, either.
+            with np.errstate(all="ignore"):
+                total += sums
     return result

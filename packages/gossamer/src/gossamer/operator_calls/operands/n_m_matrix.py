@@ -110,9 +110,16 @@ def n_m_matrix(matrix: Any, operands: str | None = None) -> NMMatrix:
     """
     if isinstance(matrix, SparseTensor):
         name = required_operands(operands, matrix.value_dtype)
-        return _COMPRESSED[name].get(matrix, lambda tensor: _matrix_from_tensor(tensor, name))
+        tensor = unchanging_tensor(matrix)
+        return _COMPRESSED[name].get(tensor, lambda tensor: _matrix_from_tensor(tensor, name))
     dense = required_array(matrix)
     return _matrix_from_dense(dense, required_operands(operands, dense.dtype.name))
+
+
+def unchanging_tensor(tensor: SparseTensor) -> SparseTensor:
+    """Return a tensor that may keep what is derived from it: a copy of one that borrows its arrays, which the
+    caller can write to."""
+    return SparseTensor(tensor.storage) if tensor.is_borrowed else tensor
 
 
 def required_operands(operands: str | None, stored: str) -> str:
@@ -128,17 +135,18 @@ def required_operands(operands: str | None, stored: str) -> str:
     )
     if operands is None or operands in allowed:
         return operands or stored
+    # Of any type: nothing has checked it yet.
+    special = SPECIAL_OPERANDS.get(str(operands))
     raise ArgumentError(
         "operand.dtype",
         f"The products of a matrix of {stored} cannot be computed in '{operands}'; expected "
         f"{either(allowed)}.",
-        hint=f"Convert both operands to {SPECIAL_OPERANDS[operands].stored_as}."
-        if operands in SPECIAL_OPERANDS
-        else "",
+        hint="" if special is None else f"Convert both operands to {special.stored_as}.",
     )
 
 
 def _matrix_from_tensor(tensor: SparseTensor, operands: str) -> NMMatrix:
+    _require_two_dimensions(tensor.shape)
     dense, dtype = tensor.toarray(), tensor.value_dtype
     # NumPy computes with values of bfloat16 as float32, so that rounding them changes nothing.
     is_wider = dtype != dense.dtype.name
@@ -189,11 +197,15 @@ def _matrix_from_dense(dense: Array, operands: str) -> NMMatrix:
     )
 
 
-def _require_matrix(dense: Array) -> None:
-    if dense.ndim != 2:
+def _require_two_dimensions(shape: tuple[int, ...]) -> None:
+    if len(shape) != 2:
         raise ArgumentError(
-            "operand.shape", f"The matrix has the shape {dense.shape}; expected two dimensions."
+            "operand.shape", f"The matrix has the shape {shape}; expected two dimensions."
         )
+
+
+def _require_matrix(dense: Array) -> None:
+    _require_two_dimensions(dense.shape)
     if dense.dtype.name not in SUM_DTYPES or not dense.dtype.isnative:
         raise ArgumentError(
             "operand.dtype",
