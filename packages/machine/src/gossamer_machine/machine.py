@@ -1,8 +1,8 @@
 """The record of a machine that backends give to rules for schedules and to models of costs.
 
 These derive thresholds from it, by factors that stand beside their measurements. The rules of gossamer are
-for CPUs; a plugin for another kind of machine registers its own (`gossamer_schedules`), which are tried
-first.
+for CPUs and for machines that run grids of threads (`Machine.grid`); a plugin for another kind of machine
+registers its own (`gossamer_schedules`), which are tried first.
 """
 
 from __future__ import annotations

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from functools import reduce
+from typing import TypeGuard
 
 from gossamer_ir.core.constants import constant
 from gossamer_ir.core.dtypes import SCALARS, DType
@@ -46,6 +47,15 @@ def index_var(name: str) -> Var:
 def handle(name: str) -> Var:
     """Return a pointer argument of `ParallelFor` or `Launch`."""
     return Var(name, "handle")
+
+
+def is_handle(node: object) -> TypeGuard[Var]:
+    """Return whether a node, such as an argument of a call, is the address of a buffer.
+
+    >>> is_handle(handle("X")), is_handle(index_var("i"))
+    (True, False)
+    """
+    return isinstance(node, Var) and node.dtype == "handle"
 
 
 def var_name(expr: Expr) -> str | None:

@@ -14,7 +14,7 @@ from typing import Any
 
 import msgspec
 
-from gossamer_ir.core.build import index_var, integer_value
+from gossamer_ir.core.build import index_var, integer_value, is_handle
 from gossamer_ir.core.conditions import conjuncts
 from gossamer_ir.core.expression_kinds import dtype_of
 from gossamer_ir.nodes import (
@@ -161,12 +161,7 @@ def _scalars(args: Iterable[Expr]) -> tuple[Expr, ...]:
 
 
 def _handles(args: Iterable[Expr]) -> tuple[str, ...]:
-    return tuple([arg.name for arg in args if isinstance(arg, Var) and is_handle(arg)])
-
-
-def is_handle(arg: object) -> bool:
-    """Return whether an expression, such as an argument of a call, is the address of a buffer."""
-    return isinstance(arg, Var) and arg.dtype == "handle"
+    return tuple([arg.name for arg in args if is_handle(arg)])
 
 
 def _nothing(_stmt: Any) -> tuple[Any, ...]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
+from gossamer_ir.core.build import is_handle
 from gossamer_ir.core.statement_kinds import CALLING_STMTS, WRITES, effects_of
 from gossamer_ir.errors import VerifyError
 from gossamer_ir.facts.fact_kinds import subject_of
@@ -16,7 +17,6 @@ from gossamer_ir.nodes import (
     Launch,
     Module,
     ParallelFor,
-    Var,
 )
 from gossamer_ir.support.items_by_name import items_by_name
 from gossamer_ir.support.typed_calls import typed
@@ -131,4 +131,4 @@ def _add_arguments(call: ParallelFor | Launch, callee: Function, below: Usage, i
 
 
 def _pointer(arg: Expr) -> str | None:
-    return arg.name if isinstance(arg, Var) and arg.dtype == "handle" else None
+    return arg.name if is_handle(arg) else None

@@ -151,7 +151,7 @@ def _split_position(form: Affine) -> tuple[Affine, Affine]:
     return Affine(start, 0), Affine(vectors, form.constant)
 
 
-# Other statements: stay; only a let is moved or replaced by its value.
+# Other statements: stay, with the values of the lets before them.
 def _with_values_of_lets(body: tuple[Stmt, ...], unchanging: Set[str]) -> tuple[Stmt, ...]:
     """Return a body in which the integers that lets bind are written out, unless memory that they are read
     from may change."""

@@ -35,7 +35,7 @@ class _LetInliner(msgspec.Struct, frozen=True):
 
     function: Function
 
-    # Other statements: stay; only a let is moved or replaced by its value.
+    # Other statements: stay, with the values of inlined lets in them.
     def body(self, body: tuple[Stmt, ...], loops: frozenset[str]) -> tuple[Stmt, ...]:
         """Return the statements; `loops` are the variables of the loops up to the enclosing block."""
         done: list[Stmt] = []
@@ -76,7 +76,7 @@ class _LetInliner(msgspec.Struct, frozen=True):
                 )
 
 
-# Other statements: stay; only a let is moved or replaced by its value.
+# Other statements: use a variable with an init only if a block with an init is in them.
 def _vars_used_with_init(body: tuple[Stmt, ...]) -> set[str]:
     """Return the variables that statements with an init use, also through lets between them. Others need
     not be inlined, which would multiply the expressions of lets that use each other."""

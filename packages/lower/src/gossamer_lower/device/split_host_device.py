@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from gossamer_ir.core.statement_kinds import is_handle
+from gossamer_ir.core.build import is_handle
 from gossamer_ir.errors import UnsupportedError
 from gossamer_ir.nodes import (
     Allocate,
@@ -93,7 +93,7 @@ class _Splitter:
         self._lets: list[Let] = []
         self._private: list[Allocate] = []
 
-    # Other statements: stay; only a let is moved or replaced by its value.
+    # Other statements: `_host_stmt` tells what the host does for them; threads run the rest.
     def body(self, body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
         """Return a body of the host. Consecutive statements without a grid are one kernel."""
         new: list[Stmt] = []

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 from msgspec.structs import replace
 
 from gossamer_ir.core.axis_kinds import index_handles
+from gossamer_ir.core.build import is_handle
 from gossamer_ir.core.statement_kinds import CALLING_STMTS
 from gossamer_ir.facts.fact_kinds import buffers_of_fact
 from gossamer_ir.nodes import (
@@ -124,5 +125,5 @@ def _buffers_named(nodes: Iterable[Node]) -> Iterator[str]:
 
 def _pointers(stmt: Stmt) -> Iterator[Var]:
     for node in walk(stmt):
-        if isinstance(node, Var) and node.dtype == "handle":
+        if is_handle(node):
             yield node

@@ -8,8 +8,7 @@ from msgspec.structs import replace
 
 from gossamer_ir.analysis.proofs.program_point import is_speculatable_before
 from gossamer_ir.arith.simplify import simplify_body
-from gossamer_ir.core.build import ZERO
-from gossamer_ir.core.statement_kinds import is_handle
+from gossamer_ir.core.build import ZERO, is_handle
 from gossamer_ir.nodes import (
     Binary,
     Compare,

@@ -163,7 +163,7 @@ class _SearchHoister(PointVisitor):
             lets += leaving
         return (*lets, new)
 
-    # Other statements: stay; only a let is moved or replaced by its value.
+    # Other statements: stay, with variables in place of the searches in them.
     def _with_results(self, stmt: Stmt) -> Stmt | None:
         """Return the statement with the searches of its expressions replaced; None if it is a let whose
         variable is replaced by that of another one."""
@@ -193,7 +193,7 @@ class _SearchHoister(PointVisitor):
         self._add(Let(let.var, value), search, condition)
         return None
 
-    # Other statements: stay; only a let is moved or replaced by its value.
+    # Other statements: stay, as does every let after them.
     def _hoist_out_of(self, loop: For) -> tuple[list[Let], For]:
         """Return the lets at the start of a loop that are invariant in it, and the rest of the loop."""
         leaving: list[Let] = []

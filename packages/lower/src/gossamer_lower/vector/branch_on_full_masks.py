@@ -68,14 +68,14 @@ passthrough=T.broadcast(0.0, 4))
     return map_functions(module, _branch_in_function)
 
 
-# Other statements: stay; only a let is moved or replaced by its value.
+# Other statements: bind no mask.
 def _branch_in_function(function: Function) -> Function:
     if not {Ramp, Let} <= types_in(function):
         return function
     return with_body(function, _body(function.body, namer_of(function)))
 
 
-# Other statements: stay; only a let is moved or replaced by its value.
+# Other statements: those between a mask and its last use are copied into both branches.
 def _body(body: Stmts, namer: Namer) -> Stmts:
     visited = tuple(with_bodies(stmt, lambda inner: _body(inner, namer)) for stmt in body)
     for number, stmt in enumerate(visited):

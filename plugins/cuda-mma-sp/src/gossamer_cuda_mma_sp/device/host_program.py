@@ -16,6 +16,7 @@ from gossamer_cuda_mma_sp.device.launch_limits import require_launchable
 from gossamer_cuda_mma_sp.device_code import DeviceCode, GridShape
 from gossamer_cuda_mma_sp.driver.cuda_driver import KernelFunction, LaunchArgument
 from gossamer_cuda_mma_sp.driver.device_limits import DeviceLimits
+from gossamer_ir.core.build import is_handle
 from gossamer_ir.core.dtypes import DType
 from gossamer_ir.core.expression_kinds import dtype_of
 from gossamer_ir.interchange.kernel_abi import workspace_field
@@ -200,7 +201,7 @@ class _Call:
         self.steps.append(GridLaunch(kernel, grid, block, (*arguments, workspace)))
 
     def _argument(self, arg: Expr) -> LaunchArgument:
-        if isinstance(arg, Var) and arg.dtype == "handle":
+        if is_handle(arg):
             return np.uint64(self._addresses[arg.name])
         value = self._value(arg)
         match dtype_of(arg):

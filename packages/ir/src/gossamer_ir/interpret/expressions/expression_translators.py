@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from gossamer_ir.core.build import is_handle
 from gossamer_ir.core.dtypes import scalar_of
 from gossamer_ir.core.expression_kinds import dtype_of, has_lanes
 from gossamer_ir.errors import UnsupportedError
@@ -91,7 +92,7 @@ def _cast(node: Cast, translator: Translator) -> Eval:
 
 def _reinterpret(node: Reinterpret, translator: Translator) -> Eval:
     pointer = node.value
-    if isinstance(pointer, Var) and pointer.dtype == "handle":
+    if is_handle(pointer):
         return lambda frame: np.int64(frame.arrays[pointer.name].__array_interface__["data"][0])
     source, dtype, value = dtype_of(node.value), node.dtype, translator.expr(node.value)
     return lambda frame: decode_elements(

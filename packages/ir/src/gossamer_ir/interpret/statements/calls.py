@@ -7,11 +7,12 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from gossamer_ir.core.build import is_handle
 from gossamer_ir.core.integers import wrap_integer
 from gossamer_ir.interpret.frame import Exec, Frame
 from gossamer_ir.interpret.statements.parallel_chunks import chunks, evaluate_weight
 from gossamer_ir.interpret.translator import Translator
-from gossamer_ir.nodes import Expr, Launch, ParallelFor, Var
+from gossamer_ir.nodes import Expr, Launch, ParallelFor
 
 ArgumentsOf: TypeAlias = Callable[[Frame], list[Any]]
 
@@ -51,7 +52,7 @@ def _arguments(nodes: tuple[Expr, ...], translator: Translator) -> ArgumentsOf:
 
 
 def _argument(node: Expr, translator: Translator) -> Callable[[Frame], Any]:
-    if isinstance(node, Var) and node.dtype == "handle":
+    if is_handle(node):
         return lambda frame: _pointer(frame, node.name)
     return translator.expr(node)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TypeAlias, get_args
 
+from gossamer_ir.core.build import is_handle
 from gossamer_ir.core.math_functions import FUNCTIONS
 from gossamer_ir.core.operations import BINARY_KINDS, UNARY_OPERANDS, OperandKind
 from gossamer_ir.nodes import (
@@ -205,9 +206,7 @@ def _is_known_target(context: VerifyContext, node: Cast | Reinterpret, at: At) -
 
 def _is_address(context: VerifyContext, node: Reinterpret) -> bool:
     value = node.value
-    is_pointer = (
-        isinstance(value, Var) and value.dtype == "handle" and value.name in context.handles
-    )
+    is_pointer = is_handle(value) and value.name in context.handles
     return is_pointer and node.dtype == "int64"
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from gossamer_ir.core.build import is_handle
 from gossamer_ir.core.limits import WARP_LANES
 from gossamer_ir.nodes import (
     Barrier,
@@ -15,7 +16,6 @@ from gossamer_ir.nodes import (
     ParallelFor,
     Param,
     Shuffle,
-    Var,
 )
 from gossamer_ir.support.message_texts import amount
 from gossamer_ir.verify.context import AT_ROOT, At, VerifyContext
@@ -139,7 +139,7 @@ def _check_arguments(
 
 def _pointer_dtype(context: VerifyContext, arg: Expr, at: At) -> str | None:
     """Return the element dtype of a pointer argument, or None if it cannot be determined."""
-    if isinstance(arg, Var) and arg.dtype == "handle":
+    if is_handle(arg):
         if arg.name in context.handles:
             return context.handles[arg.name]
         if arg.name in context.buffers:

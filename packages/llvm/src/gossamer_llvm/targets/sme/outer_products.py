@@ -92,7 +92,7 @@ def _updates(emitter: FunctionEmitter, loop: For) -> tuple[_Update, ...]:
     return updates if len(updates) == len(updates_or_none) and read.isdisjoint(written) else ()
 
 
-# Other statements: stay; only a let is moved or replaced by its value.
+# Other statements: stay, with the values of the lets before them.
 def _without_lets(body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
     """Return statements with the values of variables that they bind: copies of unrolled loops share these."""
     values: dict[str, Expr] = {}

@@ -29,7 +29,7 @@ class _SingleUseInliner:
         self._uses = uses
         self._values: dict[str, tuple[Expr, int]] = {}
 
-    # Other statements: stay; only a let is moved or replaced by its value.
+    # Other statements: stay, with values in place of variables that are used once.
     def body(self, stmts: Iterable[Stmt], kept: set[str]) -> list[Stmt]:
         result: list[Stmt] = []
         for stmt in stmts:
