@@ -1,8 +1,9 @@
 """Products of an N:M matrix and a dense one by `mma.sp`: semantics and implementation of each intrinsic.
 
-The numbers of rows, groups and features may have any values. A block of one warp has a tile of `TILE` rows
-and features, so that several instructions use an element; what a tile has beyond the matrices is zero. The
-matrix has a dimension of slots if groups have several, and one of the elements of a pair for the pattern 4:8.
+The numbers of rows, groups and features may have any values. A block of one warp has a tile of as many
+rows as features, so that several instructions use an element; what a tile has beyond the matrices is zero.
+The matrix has a dimension of slots if groups have several, and one of the elements of a pair for the pattern
+4:8.
 """
 
 from __future__ import annotations
@@ -15,8 +16,11 @@ from gossamer_ir.intrinsics.block_products import factor_text
 
 TILE = 32
 """The rows and the features of a tile: the largest square one whose sums, operands and metadata fit the 255
-registers of a thread, as ptxas 13.0 says for sm_80, also with int4. A warp loads 2.9 times fewer bytes for an
+registers of a thread, as ptxas 13.0 and 13.5 say. A warp loads 2.9 times fewer bytes for an
 instruction than with the tile of one instruction (float16: 448 instead of 1280)."""
+PAIRED_TILE = 16
+"""The same for the pattern 4:8 in pairs, whose elements are bytes until an instruction reads them: with 32,
+ptxas 13.5 keeps registers in local memory for sm_86 and sm_89."""
 
 _HEADER = """
 @T.prim_func
@@ -62,9 +66,11 @@ _NARROWED = {"int4": "({} << 4 >> 4)", "uint4": "({} & 15)"}
 """The script of the bits of an element that an instruction reads."""
 
 
-def n_m_intrinsic(product: ProductIntrinsic, *, tile: int = TILE) -> Intrinsic:
+def n_m_intrinsic(product: ProductIntrinsic, *, tile: int | None = None) -> Intrinsic:
     """Return the semantics and the implementation of an intrinsic, which computes tiles of `tile` rows and
-    features, a multiple of 16."""
+    features, a multiple of 16; None means the largest that fits the registers."""
+    if tile is None:
+        tile = PAIRED_TILE if product.pattern.unit_columns > 1 else TILE
     texts = _texts_of_pattern(product.pattern) | _texts_of_dtypes(product) | {"tile": str(tile)}
     at = "vi, vq{vs}{vp}".format(**texts)
     semantics = {
