@@ -16,7 +16,7 @@ most of its rows to be in a cache when they are read (aligned loads, measured at
 faster with 29 to 60 elements, 0.7 to 0.9 with 2 to 7), and for threads to pack tiles of long rows
 (`thread_copies` has the times). Products of blocks count loads: `SHARED_TILE_LOADS`."""
 
-GATHERED_PART = 2
+GATHERED_DIVISOR = 2
 """Packing gathered rows pays for an operand of at most half of the private cache, from which the copy is read
 (measured: as fast as without if it fills the cache)."""
 
@@ -91,7 +91,7 @@ def row_packing(row_bytes: int, machine: Machine, stats: Stats) -> Packing:
     [True, False]
     """
     size = stats.columns * row_bytes
-    room = machine.private_cache // GATHERED_PART
+    room = machine.private_cache // GATHERED_DIVISOR
     return packing_of(stats, uses=GATHERED_USES, copy=size, room=room, operand=size)
 
 

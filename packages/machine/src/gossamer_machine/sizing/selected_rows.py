@@ -17,7 +17,7 @@ MIN_ALIGNED = 2
 """Minimum number of feature vectors for aligned loads to pay. One vector more is loaded, but no load crosses
 a cache line (measured: 1.1 times faster; NumPy's arrays begin 16 bytes after the start of a line)."""
 
-ALIGNED_PART = 4
+ALIGNED_DIVISOR = 4
 """Aligned loads pay for an operand of at most a quarter of the shared cache, or the whole cache if its rows
 are used often. Masked loads take longer if they wait for memory (measured: 0.6 to 0.9 times as fast on graphs
 with 21 MB and more)."""
@@ -95,4 +95,4 @@ def largest_aligned(machine: Machine, stats: Stats | None) -> int:
     [4096, 1024]
     """
     is_in_cache = stats is not None and is_used_often(stats)
-    return machine.shared_cache // (1 if is_in_cache else ALIGNED_PART)
+    return machine.shared_cache // (1 if is_in_cache else ALIGNED_DIVISOR)

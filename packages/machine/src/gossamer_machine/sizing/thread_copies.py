@@ -39,8 +39,8 @@ GRAPH_USES = 24
 """Minimum mean number of times that a row of the operand is used, for shorter rows (measured: 1.2 to 2.1 with
 31 uses, 0.9 with 16, 0.8 with 11). Longer rows need `MANY_USES` (measured: 1.4 to 1.8 with 20 uses)."""
 
-COPY_PART = 4
-"""The copy of a tile has at most this fraction of the shared cache: each thread has one."""
+COPY_DIVISOR = 4
+"""The copy of a tile has at most a quarter of the shared cache: each thread has one."""
 
 MIN_BUSY = 0.8
 """Minimum fraction of the cores that compute if tiles are distributed among them."""
@@ -76,7 +76,7 @@ def thread_tile_packing(features: int, dtype: str, machine: Machine, stats: Stat
         operand=operand,
         least=int(machine.private_cache * least_operand(stats.mean_row)),
         copy=operand // max(1, tiles),
-        room=machine.shared_cache // COPY_PART,
+        room=machine.shared_cache // COPY_DIVISOR,
     )
     if rest or tiles < 2:
         return replace(packing, obstacle="partial tiles")

@@ -12,6 +12,7 @@ import torch
 
 import gossamer as gs
 from gossamer_backend import Kernel
+from gossamer_ir.transform.retype_module import retype_module
 from gossamer_torch.batches import flattened_batch
 from gossamer_torch.custom_ops.products import sampled_product, sparse_product
 from gossamer_torch.custom_ops.registration import GradientsByName, new_like, torch_operator
@@ -72,12 +73,8 @@ _GRADIENT = (
 
 @cache
 def _kernel(script: str, dtype: str, index_dtype: str) -> Kernel:
-    names = [
-        name
-        for name in ("A", "P", "G", "A_grad", "Most", "Total", "Mean")
-        if f"{name} = " in script
-    ]
-    return gs.compile(script, dtypes={**dict.fromkeys(names, dtype), "J": index_dtype})
+    module = gs.schedule(script).module
+    return gs.compile(retype_module(module, dtype=dtype, index_dtype=index_dtype))
 
 
 def _call_for_each_matrix(

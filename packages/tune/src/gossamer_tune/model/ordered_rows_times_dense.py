@@ -18,7 +18,7 @@ from gossamer_tune.model.workload import Workload
 from gossamer_tune.properties.column_reuse import ColumnReuse
 from gossamer_tune.properties.matrix_properties import MatrixProperties
 
-HELD_PART = 0.75
+HELD_FRACTION = 0.75
 """The fraction of the private cache that holds what was used last: it is not fully associative."""
 
 SCATTERED_CYCLES = PerCpu(1.0, 0.0)
@@ -58,7 +58,7 @@ def ordered_rows_times_dense(matrix: MatrixProperties, workload: Workload) -> tu
     unordered = _cycles(matrix, workload, matrix.reuse)
     ordered = _cycles(matrix, workload, matrix.ordered_reuse)
     ordered += matrix.rows * _scattered_row_cycles(matrix, workload)
-    held = workload.machine.private_cache * HELD_PART / workload.row_bytes
+    held = workload.machine.private_cache * HELD_FRACTION / workload.row_bytes
     before, after = matrix.reuse.misses(held), matrix.ordered_reuse.misses(held)
     reason = (
         f"rows with columns in common are together, so that {after:.0%} of the rows that elements select are "
@@ -120,7 +120,7 @@ def _cycles(matrix: MatrixProperties, workload: Workload, reuse: ColumnReuse) ->
     results = row_bytes / matrix.lengths.mean if is_cached and matrix.lengths.mean else 0.0
     # Elements and results take room in the caches, too.
     others = (workload.element_bytes + COLUMN_BYTES + results) / row_bytes
-    sizes = (FIRST_CACHE, machine.private_cache * HELD_PART, machine.shared_cache)
+    sizes = (FIRST_CACHE, machine.private_cache * HELD_FRACTION, machine.shared_cache)
     levels = LOAD_CYCLES.on(machine)
     load = levels[0]
     for size, near, far in zip(sizes, levels, levels[1:], strict=False):

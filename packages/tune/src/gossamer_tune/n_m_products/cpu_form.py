@@ -29,8 +29,8 @@ LIBRARY_DTYPES = tuple(
     name for name in SUM_DTYPES if SCALARS[name].kind == "float" and SCALARS[name].stored_as == name
 )
 """The dtypes that libraries multiply: the floats that NumPy has, in the dtypes of their sums."""
-CACHED_FRACTION = 32
-"""The dense operand is cache-resident if it has at most this fraction of the private cache."""
+CACHED_DIVISOR = 32
+"""The dense operand is cache-resident if it has at most a 32nd of the private cache."""
 
 
 def choose_cpu_form(
@@ -62,7 +62,7 @@ def choose_cpu_form(
     if features is not None and features < lanes:
         return FormChoice("dense", f"{features} features do not fill a vector of {lanes} lanes")
     size = None if columns is None or features is None else columns * features * sums.itemsize
-    return _cheapest(size, most=machine.private_cache // CACHED_FRACTION)
+    return _cheapest(size, most=machine.private_cache // CACHED_DIVISOR)
 
 
 def _cheapest(size: int | None, *, most: int) -> FormChoice:

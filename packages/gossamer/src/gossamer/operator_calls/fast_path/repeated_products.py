@@ -55,8 +55,8 @@ MAX_STORED = 2
 """The number of formats in which a pattern is kept besides CSR: one for products with vectors, one for
 others."""
 
-MEMORY_PART = 8
-"""A pattern is converted if it has at most this part of the available memory."""
+MEMORY_DIVISOR = 8
+"""A pattern is converted if it has at most an eighth of the available memory."""
 
 MAX_HISTORIES = 64
 """The number of operators and numbers of columns whose calls are counted."""
@@ -180,7 +180,7 @@ class RepeatedProducts:
         key = (choice.chosen.text, tensor.value_dtype)
         converted = self._converted.get(key)
         if converted is None:
-            is_large = MEMORY_PART * tensor.nbytes > available_memory()
+            is_large = MEMORY_DIVISOR * tensor.nbytes > available_memory()
             if not is_large and len(self._converted) < MAX_STORED:
                 converted = pattern_in_format(tensor, choice.chosen)
                 # The properties are those of a sample, so that a block elsewhere may not be full.

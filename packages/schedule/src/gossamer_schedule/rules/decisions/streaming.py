@@ -8,7 +8,7 @@ from gossamer_machine.machine import Machine
 from gossamer_schedule.rules.decisions.verdict import Verdict, pays, pays_not
 from gossamer_schedule.rules.steps.trace_builder import TraceBuilder
 
-LARGE_PART = 2
+LARGE_DIVISOR = 2
 """Non-temporal stores pay for a result from half of the shared cache. An ordinary store reads the line first,
 and the line displaces rows of the dense operand (measured: 1.1 to 1.5 times faster, most on short rows)."""
 
@@ -22,7 +22,7 @@ def streaming_verdict(
         return pays_not("stores of scalable vectors go through the caches")
     if stats is None or not row_bytes:
         return pays_not(f"the size of {output} is unknown")
-    size, large = stats.rows * row_bytes, machine.shared_cache // LARGE_PART
+    size, large = stats.rows * row_bytes, machine.shared_cache // LARGE_DIVISOR
     if size < large:
         return pays_not(f"{output} stays in the shared cache for its next reader")
     return pays(
