@@ -165,6 +165,16 @@ def test_indices_that_determine_the_thread_are_accepted(store, fact):
     checked(store, fact)
 
 
+def test_threads_are_told_apart_in_any_number_of_blocks(flat):
+    lines = (
+        'for b in T.thread_binding(n, thread="blockIdx.x"):',
+        '    for t in T.thread_binding(32, thread="threadIdx.x"):',
+    )
+    check_stores(flat(*lines, "        Y[b * 32 + (t ^ 7)] = X[t]"))
+    with pytest.raises(UnsupportedError, match="'b'"):
+        check_stores(flat(*lines, "        Y[b * 16 + (t ^ 7)] = X[t]"))
+
+
 @pytest.mark.parametrize(
     ("store", "fact", "name"),
     [

@@ -67,7 +67,12 @@ class ConstantPoints:
     """
 
     def __init__(self, loops: Iterable[For]) -> None:
-        ranges = {loop.var: values for loop in loops if (values := constants_of(loop))}
+        # A long range would leave no points for the others.
+        ranges = {
+            loop.var: values
+            for loop in loops
+            if (values := constants_of(loop)) and len(values) <= MAX_POINTS
+        }
         if prod(map(len, ranges.values())) > MAX_POINTS:
             ranges = {}
         grids = np.meshgrid(*ranges.values(), indexing="ij", sparse=True)
