@@ -7,6 +7,7 @@ import torch
 
 import gossamer_torch.nn as layers
 from gossamer_ir.errors import ArgumentError
+from gossamer_torch.nn.rgcn_conv import relation_pairs
 
 SOURCES, TARGETS, EDGES = 7, 5, 8
 # Node 5 receives nothing, node 2 has a loop, one edge is there twice.
@@ -180,6 +181,16 @@ def test_targets_without_features_are_counted_by_the_size_or_the_matrix():
     expected = layer.lin_l(dense @ x / dense.sum(1, keepdim=True).clamp(min=1))
     torch.testing.assert_close(layer((x, None), edges, (SOURCES, TARGETS)), expected)
     torch.testing.assert_close(layer((x, None), matrix), expected)
+
+
+@pytest.mark.parametrize("is_kept", [False, True])
+def test_relational_layers_need_features_of_targets(is_kept):
+    layer, x = layers.RGCNConv(4, 3, 3), torch.randn(SOURCES, 4)
+    size = SOURCES, TARGETS
+    pairs = relation_pairs(EDGE_INDEX, RELATIONS, size, 3) if is_kept else EDGE_INDEX
+    with pytest.raises(ArgumentError, match=r"'x\[1\]'") as caught:
+        layer((x, None), pairs, RELATIONS)
+    assert caught.value.code == "operand.kind"
 
 
 @pytest.mark.parametrize(

@@ -104,8 +104,10 @@ class RGCNConv(torch.nn.Module):
         edge_type: torch.Tensor | None = None,
     ) -> torch.Tensor:
         """Return the features of all nodes, or of all targets."""
-        graph = edge_index.matrix if isinstance(edge_index, RelationPairs) else edge_index
-        source, target, (targets, sources) = features_of_ends(x, self.channels, graph)
+        if isinstance(x, tuple):
+            # Neither edges nor pairs tell the number of targets.
+            require_dense("x[1]", x[1])
+        source, target, (targets, sources) = features_of_ends(x, self.channels, edge_index)
         pairs = edge_index
         if not isinstance(pairs, RelationPairs):
             pairs = relation_pairs(pairs, edge_type, (sources, targets), self.num_relations)
