@@ -11,6 +11,7 @@ from scipy import sparse
 
 from gossamer_formats import (
     SparseTensor,
+    borrow_scipy,
     check_storage,
     from_arrays,
     from_scipy,
@@ -19,6 +20,7 @@ from gossamer_formats import (
 )
 from gossamer_formats.memory.ownership import is_owned
 from gossamer_formats.registry.operators import operator_of
+from gossamer_formats.tensors.replace_values import replace_values
 from gossamer_ir.errors import FormatError
 from gossamer_ir.interchange.records import Stats
 
@@ -210,3 +212,15 @@ def test_a_tensor_is_made_of_a_scipy_matrix():
         SparseTensor(matrix)
     with pytest.raises(FormatError, match="expected a SparseTensor or a SciPy"):
         SparseTensor(np.ones((2, 2)))
+
+
+def test_other_values_of_a_tensor_that_borrows_its_arrays_have_arrays_of_their_own():
+    matrix = sparse.csr_array(np.array([[0.0, 2.0], [3.0, 4.0]]))
+    tensor = SparseTensor.from_borrowed(borrow_scipy(matrix))
+    changed = replace_values(tensor, np.ones(3))
+    matrix.indices[0] = 7
+    assert changed.toarray().tolist() == [[0, 1], [1, 1]]
+    assert not changed.is_borrowed
+    assert changed.pattern is not tensor.pattern
+    with pytest.raises(FormatError):
+        replace_values(tensor, np.ones(3))

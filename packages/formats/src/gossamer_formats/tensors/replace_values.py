@@ -10,9 +10,9 @@ from gossamer_ir.support.arrays import Array
 def replace_values(tensor: SparseTensor, values: Array, dtype: str | None = None) -> SparseTensor:
     """Return a tensor with other values in the same places, of another dtype unless that is None.
 
-    Index arrays are those of the tensor, and so is the pattern with all that is derived from them, unless the
-    tensor borrows its arrays. The values are not copied: they are contiguous, one for each that the tensor
-    stores, and nobody writes to them while the result is used.
+    Index arrays are those of the tensor, and so is the pattern with all that is derived from them; those of a
+    tensor that borrows its arrays are copied and checked. The values are not copied: they are contiguous, one
+    for each that the tensor stores, and nobody writes to them while the result is used.
 
     >>> import numpy as np
     >>> from scipy.sparse import eye_array
@@ -20,11 +20,12 @@ def replace_values(tensor: SparseTensor, values: Array, dtype: str | None = None
     array([[2., 0.],
            [0., 3.]])
     """
-    described = tensor.description
+    storage = tensor.checked_storage()
+    described = storage.description
     if dtype is not None and dtype != described.buffer.dtype:
         described = with_value_dtype(described, dtype)
-    arrays = {**tensor.arrays, values_handle(described): values}
-    result = SparseTensor.from_new(Storage(described, tensor.sizes, arrays))
+    arrays = {**storage.arrays, values_handle(described): values}
+    result = SparseTensor.from_new(Storage(described, storage.sizes, arrays))
     if not tensor.is_borrowed:
         result.pattern = tensor.pattern
     return result
