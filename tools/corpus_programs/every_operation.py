@@ -162,17 +162,13 @@ def _operation(name: str, x: Expr, z: Expr, lanes: int, *, output: str) -> Expr:
     if name in ("floordiv", "floormod"):
         z = Binary("bitor", z, _literal(1, dtype, lanes))
     if name in ("shl", "shr"):
-        z = Binary("floormod", z, _literal(_bits(dtype) - 1, dtype, lanes))
+        z = Binary("floormod", z, _literal(DType.parse(dtype).bits - 1, dtype, lanes))
     return Binary(cast(BinaryOp, name), x, z)
 
 
 def _literal(value: int, dtype: str, lanes: int) -> Expr:
-    scalar = constant(value, dtype.partition("x")[0] if lanes > 1 else dtype)
+    scalar = constant(value, DType.parse(dtype).scalar)
     return scalar if lanes == 1 else Broadcast(scalar, Lanes(lanes))
-
-
-def _bits(dtype: str) -> int:
-    return int("".join(filter(str.isdigit, dtype.partition("x")[0])))
 
 
 def _casts(source: str, targets: tuple[str, ...], name: str, *, lanes: int = 1) -> CorpusProgram:

@@ -26,7 +26,7 @@ from gossamer_machine.machine import Machine
 
 
 def target_axes_of(
-    source: Storage, target: Any, *, one_kernel: bool = False, **parameters: int
+    source: Storage, target: Any, *, in_one_kernel: bool = False, **parameters: int
 ) -> TargetAxes:
     """Returns the axes of a target, of which none is built, with the coordinates of elements."""
     recorder = Recorder(InterpretedKernel, list(source.arrays.values()))
@@ -36,11 +36,13 @@ def target_axes_of(
     for expr, size in zip(shape_of(wanted.description), recorded.shape, strict=True):
         sizes.bind(expr, size)
     loop = element_loop(SharedArguments(recorder), recorded, drop_zeros=False)
-    requires = Requirements(order=True, one_kernel=one_kernel, threads=1, machine=Machine())
+    requirements = Requirements(
+        requires_order=True, in_one_kernel=in_one_kernel, threads=1, machine=Machine()
+    )
     order = order_of_loop(loop, recorded)
     if not order.are_distinct:
         order = observed_order(order, loop)
-    return with_coordinates(TargetAxes(recorded, loop, order, wanted, requires, sizes))
+    return with_coordinates(TargetAxes(recorded, loop, order, wanted, requirements, sizes))
 
 
 def compressed(target_axes: TargetAxes, name: str) -> CompressedAxis:

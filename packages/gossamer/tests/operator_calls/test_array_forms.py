@@ -13,7 +13,7 @@ import pytest
 from scipy import sparse
 
 import gossamer as gs
-from gossamer.operator_calls.fast_path.plan_arguments import structure_of
+from gossamer.operator_calls.fast_path.plan_arguments import matrix_arguments
 from gossamer.operator_calls.operands.dense_operands import dense_operand
 from gossamer_backend.call.native_plan import fixed_arguments
 from gossamer_ir.errors import ArgumentError
@@ -97,7 +97,7 @@ def test_a_plan_uses_it_or_leaves_it(form, kernel):
 def test_the_fast_path_uses_it_or_leaves_it(form):
     matrix = sparse.csr_array(np.eye(SIZE, dtype=np.float32))
     matrix.data = array_in(form)
-    assert (structure_of(matrix) is not None) == (FORMS[form].structure == "use")
+    assert (matrix_arguments(matrix) is not None) == (FORMS[form].structure == "use")
 
 
 @pytest.mark.parametrize("form", FORMS)

@@ -211,7 +211,7 @@ def index_text(coefficients):
 def test_a_box_holds_what_is_touched_and_an_exact_one_nothing_else(rows, columns, j, k):
     texts = {"rows": index_text(rows), "columns": index_text(columns)}
     (function,) = parse_module(AFFINE.format(j=j, k=k, **texts)).functions
-    written = regions_of(function, function.body[0].body).written_region("X")
+    (written,) = regions_of(function, function.body[0].body).writes
     for i in range(4):
         points = (
             {"i": i, "j": a, "k": b} for a in range(j) for b in range(eval(k, {"i": i, "j": a}))

@@ -24,7 +24,7 @@ from gossamer_ir.facts.index_arrays import (
 
 
 def is_ordered(array, *, indptr, unique, pad=None):
-    return order_violation(("x", array), segments_of(array, indptr, pad=pad), unique=unique) is None
+    return order_violation("x", segments_of(array, indptr, pad=pad), unique=unique) is None
 
 
 @pytest.fixture
@@ -149,6 +149,6 @@ def test_a_sound_large_array_is_read_in_pieces():
     assert is_ordered(indices, indptr=starts, unique=True)
     at = 2 * index_arrays.PIECE
     indices[at] = indices[at - 1]
-    violation = order_violation(("x", indices), segments_of(indices, starts), unique=True)
+    violation = order_violation("x", segments_of(indices, starts), unique=True)
     assert violation.property == "unique"
     assert violation.sentence.startswith(f"Element {at} of 'x'")

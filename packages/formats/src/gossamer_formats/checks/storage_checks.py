@@ -190,7 +190,7 @@ def _check_order_of_slots(storage: Storage) -> None:
             continue
         fibers = fibers_of(storage, axis, indices)
         if indices.sorted:
-            refuse(order_violation((indices.handle, fibers.values), fibers, unique=indices.unique))
+            refuse(order_violation(indices.handle, fibers, unique=indices.unique))
         elif indices.unique:
             refuse(_find_repeated(indices, fibers))
 

@@ -100,16 +100,16 @@ def _built_storage(
     require_nested_axes(description)
     # Distinct elements may be stored in their order if the target has any.
     needs = options.requires_order and (not order.are_distinct or needs_order(description))
-    requires = Requirements(
-        order=needs,
-        one_kernel=options.in_one_kernel,
+    requirements = Requirements(
+        requires_order=needs,
+        in_one_kernel=options.in_one_kernel,
         threads=options.threads,
         machine=options.machine,
     )
     sizes = KnownSizes(description, target.sizes)
     for expr, size in zip(shape_of(description), source.shape, strict=True):
         sizes.bind(expr, size)
-    axes = with_coordinates(TargetAxes(source, loop, order, target, requires, sizes))
+    axes = with_coordinates(TargetAxes(source, loop, order, target, requirements, sizes))
     for name in description.buffer.axes:
         axes = _with_next_axis(axes, axes.by_name[name])
     return run_last_kernel(axes, options)

@@ -65,10 +65,6 @@ class Regions(msgspec.Struct, frozen=True):
         """Return the region that is read of a buffer; None if there is none."""
         return next((read for read in self.reads if read.region.buffer == buffer_name), None)
 
-    def written_region(self, buffer_name: str) -> AccessedRegion | None:
-        """Return the region that is written of a buffer; None if there is none."""
-        return next((write for write in self.writes if write.region.buffer == buffer_name), None)
-
 
 def regions_of(function: Function, body: tuple[Stmt, ...], *, is_clamped: bool = True) -> Regions:
     """Return the regions of statements in a function of the position or loop stage, in terms of the variables

@@ -67,13 +67,13 @@ def monotone_violation(named: NamedArray) -> Violation | None:
     )
 
 
-def order_violation(named: NamedArray, segments: Segments, *, unique: bool) -> Violation | None:
+def order_violation(name: str, segments: Segments, *, unique: bool) -> Violation | None:
     """Return the first value that is less than the one before it in its segment, or equal to it although
     values are `unique`; None if there is none."""
     at = first_unsorted(segments, unique=unique)
     if at is None:
         return None
-    name, values = named[0], segments.values
+    values = segments.values
     before, value = values[at - 1], values[at]
     is_repeated = bool(before == value)
     relation = "equal to" if is_repeated else "less than"

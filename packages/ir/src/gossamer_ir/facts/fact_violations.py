@@ -149,7 +149,7 @@ def _check_sorted_segments(
         outside = range_violation(operands.named_array(fact.indptr), low=0, high=array.size + 1)
         if outside is not None:
             return outside
-    return order_violation((name, array), _segments(fact, operands, index), unique=fact.unique)
+    return order_violation(name, _segments(fact, operands, index), unique=fact.unique)
 
 
 def _check_relation(fact: Relation, operands: FactOperands, index: FactIndex) -> Violation | None:

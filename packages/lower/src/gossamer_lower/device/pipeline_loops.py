@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
-from gossamer_ir.analysis.statements.async_copies import COPIED_BYTES, run_copy
+from gossamer_ir.analysis.statements.async_copies import COPIED_BYTES, contiguous_copy
 from gossamer_ir.analysis.statements.software_pipelining import copies_ahead, is_pipelined
 from gossamer_ir.core.annotations import PIPELINE
 from gossamer_ir.core.build import add, binary, index, index_var, sub
@@ -171,7 +171,7 @@ class _Injector:
 
     def _asynchronous(self, node: Node) -> AsyncCopy | None:
         """Return an asynchronous copy for the store of what was loaded from global memory."""
-        copy = run_copy(node) if isinstance(node, Store) else None
+        copy = contiguous_copy(node) if isinstance(node, Store) else None
         if copy is None or copy.size not in COPIED_BYTES or copy.load.buffer in self._allocated:
             return None
         return AsyncCopy((copy.store,))

@@ -111,10 +111,10 @@ class _Splitter:
                 pending.append(stmt)
                 continue
             if pending and host:
-                new.append(self._single(pending))
+                new.append(self._add_single(pending))
                 pending = []
             new += host
-        return (*new, self._single(pending)) if pending else tuple(new)
+        return (*new, self._add_single(pending)) if pending else tuple(new)
 
     # Other statements: refused on the host of a grid, or run in a kernel.
     def _host_stmt(self, stmt: Stmt) -> tuple[Stmt, ...] | None:
@@ -135,11 +135,11 @@ class _Splitter:
             case _ if not has_grid(stmt):
                 return None
             case ParallelFor():
-                return (self._iterations(stmt),)
+                return (self._add_iterations(stmt),)
             case Launch():
-                return (self._extract_kernel(stmt),)
+                return (self._keep_kernel(stmt),)
             case For() if stmt.thread is not None:
-                return (self._grid(stmt),)
+                return (self._add_grid(stmt),)
             case For() if stmt.kind == "serial" and is_on_host(stmt.start, stmt.extent):
                 return (replace(stmt, body=self.body(stmt.body)),)
             case If() if is_on_host(stmt.condition):
@@ -163,15 +163,15 @@ class _Splitter:
                 hint="Compute it in the loop.",
             )
 
-    def _single(self, pending: list[Stmt]) -> Launch:
+    def _add_single(self, pending: list[Stmt]) -> Launch:
         name = self._namer.fresh(f"{self._entry.name}_statements")
         return self._add(*single_kernel(name, self._with_definitions(pending), self._buffers))
 
-    def _grid(self, loop: For) -> Launch:
+    def _add_grid(self, loop: For) -> Launch:
         name = self._namer.fresh(f"{self._entry.name}_{loop.var}")
         return self._add(*bound_kernel(name, self._with_definitions([loop]), self._buffers))
 
-    def _iterations(self, loop: ParallelFor) -> Launch:
+    def _add_iterations(self, loop: ParallelFor) -> Launch:
         name = self._namer.fresh(f"{loop.function}_threads")
         self._require_no_reads(loop)
         changed = buffers_read(loop.start, loop.extent) & self._written
@@ -183,7 +183,7 @@ class _Splitter:
             )
         return self._add(*iteration_kernel(name, loop, self._functions[loop.function], self._namer))
 
-    def _extract_kernel(self, node: Launch) -> Launch:
+    def _keep_kernel(self, node: Launch) -> Launch:
         self._require_no_reads(node)
         kernel = self._functions[node.function]
         if kernel not in self.kernels:

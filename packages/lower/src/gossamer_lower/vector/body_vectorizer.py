@@ -181,7 +181,10 @@ class BodyVectorizer:
         kind = EXPR_KINDS[type(expr)]
         if kind.lanes == "elementwise" and not kind.lazy and not kind.reads:  # these need the mask
             return self._elementwise(expr, mask)
-        raise _unsupported_error(type(expr).__name__, "is inside another vectorized loop")
+        operands: list[Any] = children(expr)
+        is_vector = any(map(has_lanes, (expr, *operands)))
+        reason = "is inside another vectorized loop" if is_vector else "has no vector form yet"
+        raise _unsupported_error(type(expr).__name__, reason)
 
     def _elementwise(self, expr: Expr, mask: Expr | None) -> Expr:
         """Return the operation on vectors, if any of its operands is a vector."""

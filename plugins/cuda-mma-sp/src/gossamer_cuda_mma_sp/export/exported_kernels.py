@@ -82,7 +82,7 @@ def _kernels(code: DeviceCode, symbol: str) -> list[dict[str, Any]]:
 
 def _parameters(function: Function) -> list[dict[str, Any]]:
     """Return the parameters of a kernel. Integers and bools of any width are passed in 64 bits."""
-    buffers = {buffer.handle: buffer for buffer in function.buffers if hasattr(buffer, "handle")}
+    buffers = {buffer.handle: buffer for buffer in function.buffers if buffer.handle is not None}
     return [
         {"name": param.name, "kind": "array", "dtype": buffers[param.name].dtype}
         if param.dtype == "handle"

@@ -27,7 +27,7 @@ def run_query(
     Raises `NotDirectError` if there may be only one kernel.
     """
     # Each kernel would compare all values with zero again: elements that are left out are collected first.
-    if target_axes.requires.one_kernel:
+    if target_axes.requirements.in_one_kernel:
         raise NotDirectError("a query needs a kernel of its own")
     loops = target_axes.loop.around([*target_axes.elements.stmts, *stmts], tail)
     body = [*target_axes.elements.starts, *before, *loops, *after]

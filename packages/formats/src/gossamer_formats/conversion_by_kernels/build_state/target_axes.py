@@ -29,11 +29,12 @@ from gossamer_machine.machine import Machine
 
 
 class Requirements(NamedTuple):
-    """`order`: fibers must be sorted as the target says. `one_kernel`: all must be found by the last
-    kernel. `threads`: the number of threads that kernels are written for. `machine`: what they run on."""
+    """`requires_order`: fibers must be sorted as the target says. `in_one_kernel`: all must be found by the
+    last kernel. `threads`: the number of threads that kernels are written for. `machine`: what they run
+    on."""
 
-    order: bool
-    one_kernel: bool
+    requires_order: bool
+    in_one_kernel: bool
     threads: int
     machine: Machine
 
@@ -49,7 +50,7 @@ class TargetAxes(NamedTuple):
     loop: ElementLoop
     order: ElementOrder
     target: ConversionTarget
-    requires: Requirements
+    requirements: Requirements
     sizes: KnownSizes
     axis_slots: Mapping[str | None, AxisSlot] = MappingProxyType({None: ROOT_SLOT})
     value_slot: AxisSlot = ROOT_SLOT

@@ -77,7 +77,7 @@ def is_sorted(target_axes: TargetAxes, keys: Sequence[str]) -> bool:
     The other logical coordinates are those of the fiber. Raises `UnsortedFibersError` if they would be sorted
     if the fibers of the source were.
     """
-    if not target_axes.requires.order:
+    if not target_axes.requirements.requires_order:
         return True
     dimensions = _logical_dimensions(target_axes, keys)
     if dimensions is None:

@@ -78,7 +78,7 @@ def append_in_parallel(
     """Append the elements on all threads, and store their number in `TOTALS`; return False for few threads,
     or if iterations of the outermost loop depend on each other, or are few."""
     least = MIN_THREADS_IN_ORDER if target_axes.loop.is_in_order else MIN_THREADS
-    if target_axes.requires.threads < least or not _are_independent(target_axes, tail):
+    if target_axes.requirements.threads < least or not _are_independent(target_axes, tail):
         return False
     end = _start_after(target_axes)
     loops = one_by_one(target_axes, axis, (), None, end=end)
@@ -88,7 +88,7 @@ def append_in_parallel(
             count = size_value(target_axes.arguments, outer.extent)
         case _:
             return False
-    threads = target_axes.requires.threads
+    threads = target_axes.requirements.threads
     if counting.var != outer.var or count is None:
         return False
     if not target_axes.recorder.decide(_are_many, count, threads):

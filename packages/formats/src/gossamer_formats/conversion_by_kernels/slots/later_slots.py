@@ -65,7 +65,7 @@ def are_fetched_early(target_axes: TargetAxes) -> bool:
     """Return whether there are so many elements that the lines of later ones are fetched."""
     # Not a condition in the kernel: comparing in each iteration takes 5 percent of the time for few elements.
     are_many: bool = target_axes.recorder.decide(
-        _are_many, target_axes.source.value_count, min_elements(target_axes.requires.machine)
+        _are_many, target_axes.source.value_count, min_elements(target_axes.requirements.machine)
     )
     return are_many
 

@@ -75,11 +75,11 @@ def slots_in_parts(
 
     None for one thread, or if parts do not pay.
     """
-    requires, recorder = target_axes.requires, target_axes.recorder
-    if requires.threads == 1 or requires.one_kernel:
+    requirements, recorder = target_axes.requirements, target_axes.recorder
+    if requirements.threads == 1 or requirements.in_one_kernel:
         return None
     values = target_axes.source.value_count
-    if not recorder.decide(_are_few, fibers.size.value, requires.threads, values):
+    if not recorder.decide(_are_few, fibers.size.value, requirements.threads, values):
         return None
     name, dtype = f"SLOTS_{axis_name}", offsets.dtype
     slots = new_slots(target_axes, values)
@@ -87,12 +87,12 @@ def slots_in_parts(
     extent = None if loops is None else size_value(target_axes.arguments, loops.counting.extent)
     if loops is None or extent is None:
         return None
-    bounds = recorder.compute(_even_bounds, extent, requires.threads)
-    counts = recorder.compute(_no_counts, requires.threads, fibers.size.value, dtype)
+    bounds = recorder.compute(_even_bounds, extent, requirements.threads)
+    counts = recorder.compute(_no_counts, requirements.threads, fibers.size.value, dtype)
     facts = offsets_facts(BOUNDS, PARTS, loops.counting.extent)
     arguments = {
         **target_axes.arguments.by_name,
-        PARTS.name: requires.threads,
+        PARTS.name: requirements.threads,
         BOUNDS: ArrayArgument(bounds, "int64", (add(PARTS, ONE),), facts),
         NEXT: ArrayArgument(counts, dtype, (PARTS, fibers.size.expr)),
         "ENDS": offsets,

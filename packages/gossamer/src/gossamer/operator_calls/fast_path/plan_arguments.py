@@ -1,4 +1,4 @@
-"""The structure of matrices, in CSR or in a format of a kernel, as arguments for kernels, read at each call.
+"""Matrices, in CSR or in a format of a kernel, as arguments for kernels, read at each call.
 
 The arrays of a `SparseTensor` were checked when it was made, so they are read once. Those of a SciPy matrix
 are read and checked at each call, by a compiled kernel. Anything unusual is left to `operands`.
@@ -34,8 +34,13 @@ from gossamer_formats.internal_api import MemoKey, is_format
 from gossamer_ir.interchange.kernel_abi import OK
 from gossamer_ir.interchange.records import size_class
 
+_from_buffer: Callable[[Any], Any] = ctypes.c_char.from_buffer
+_addressof = ctypes.addressof
+_make_tuple: Callable[..., Any] = tuple.__new__
+"""Makes a named tuple in half the time that the class takes."""
 
-class Structure(NamedTuple):
+
+class MatrixArguments(NamedTuple):
     """A matrix: the key of plans that fit it, and arguments for them. `arrays` keeps the memory alive."""
 
     key: object
@@ -43,22 +48,22 @@ class Structure(NamedTuple):
     arrays: tuple[Array, ...]
 
 
-_STRUCTURE = MemoKey[Structure | None]("the structure for plans")
+_ARGUMENTS = MemoKey[MatrixArguments | None]("the arguments for plans")
 
 
-def structure_of(matrix: Any) -> Structure | None:
-    """Return the structure of a matrix in its usual form: a tensor, or a SciPy matrix in CSR whose arrays are
-    contiguous; None for anything else."""
+def matrix_arguments(matrix: Any) -> MatrixArguments | None:
+    """Return the arguments for a matrix in its usual form: a tensor, or a SciPy matrix in CSR whose arrays
+    are contiguous; None for anything else."""
     kind = type(matrix)
     if kind is SparseTensor:
-        return _STRUCTURE.get(matrix, _tensor_structure)
-    return _scipy_structure(matrix) if kind in _scipy_types or _is_scipy_csr(kind) else None
+        return _ARGUMENTS.get(matrix, _tensor_arguments)
+    return _scipy_arguments(matrix) if kind in _scipy_types or _is_scipy_csr(kind) else None
 
 
-def converted_structure(matrix: Any) -> Structure | None:
-    """Return the structure of a tensor in CSR, if an operator has converted it; None for anything else."""
+def converted_arguments(matrix: Any) -> MatrixArguments | None:
+    """Return the arguments for a tensor in CSR, if an operator has converted it; None for anything else."""
     converted = matrix.kept_csr if type(matrix) is SparseTensor else None
-    return None if converted is None else structure_of(converted)
+    return None if converted is None else matrix_arguments(converted)
 
 
 _scipy_types: set[type[Any]] = set()
@@ -73,35 +78,35 @@ def _is_scipy_csr(kind: type[Any]) -> bool:
     return is_csr
 
 
-def _tensor_structure(tensor: SparseTensor) -> Structure | None:
+def _tensor_arguments(tensor: SparseTensor) -> MatrixArguments | None:
     if tensor.is_borrowed:
         # Its arrays must be checked at each call, which `operands` does.
         return None
     if not is_format(tensor.description, "csr"):
-        return _stored_structure(tensor)
+        return _stored_arguments(tensor)
     matrix = CsrMatrix(tensor.storage, tensor)
     # Neither an empty result nor a row that must be cut has a plan.
     if not matrix.nnz or tensor.stats.longest_row > MAX_SUM:
         return None
     sizes = (*matrix.shape, matrix.nnz)
-    return Structure(matrix.plan_key, fixed_arguments(matrix.memory, sizes), matrix.memory)
+    return MatrixArguments(matrix.plan_key, fixed_arguments(matrix.memory, sizes), matrix.memory)
 
 
-def _stored_structure(tensor: SparseTensor) -> Structure | None:
-    """Return the structure of a tensor in another format. There are plans for it only if operators compute
+def _stored_arguments(tensor: SparseTensor) -> MatrixArguments | None:
+    """Return the arguments for a tensor in another format. There are plans for it only if operators compute
     with the format."""
     # An empty array has no address to pass.
     if tensor.ndim != 2 or not tensor.storage.values.size:
         return None
     format = format_of_storage(tensor.storage)
     arrays, sizes = structure_values(tensor.storage, format)
-    return Structure(
+    return MatrixArguments(
         format_key(tensor.storage, format), fixed_arguments(arrays, sizes), tuple(arrays)
     )
 
 
-def _scipy_structure(matrix: Any) -> Structure | None:
-    """Return the structure of a SciPy matrix, whose index arrays a plan checks before it runs.
+def _scipy_arguments(matrix: Any) -> MatrixArguments | None:
+    """Return the arguments for a SciPy matrix, whose index arrays a plan checks before it runs.
 
     This runs at each call, so it is one function: each call of another one takes 0.1 microseconds.
     """
@@ -119,9 +124,9 @@ def _scipy_structure(matrix: Any) -> Structure | None:
         return None
     try:
         starts = (
-            addressof(from_buffer(indptr)),
-            addressof(from_buffer(indices)),
-            addressof(from_buffer(data)),
+            _addressof(_from_buffer(indptr)),
+            _addressof(_from_buffer(indices)),
+            _addressof(_from_buffer(data)),
         )
     except (TypeError, ValueError, BufferError):  # read-only, or not contiguous
         if not (
@@ -135,16 +140,11 @@ def _scipy_structure(matrix: Any) -> Structure | None:
         return None
     check = _checks.get(number) or partial(_first_check, number)
     ends = (at_indptr + indptr.nbytes, at_indices + indices.nbytes, at_data + data.nbytes)
-    arguments = new(FixedArguments, (starts, (rows, columns, nnz), ends, check, None))
+    arguments = _make_tuple(FixedArguments, (starts, (rows, columns, nnz), ends, check, None))
     key = (number, size_class(rows, columns, nnz))
-    structure: Structure = new(Structure, (key, arguments, arrays))
-    return structure
+    result: MatrixArguments = _make_tuple(MatrixArguments, (key, arguments, arrays))
+    return result
 
-
-from_buffer: Callable[[Any], Any] = ctypes.c_char.from_buffer
-addressof = ctypes.addressof
-new: Callable[..., Any] = tuple.__new__
-"""Makes a named tuple in half the time that the class takes."""
 
 _Check: TypeAlias = Callable[[FixedArguments, int], bool]
 _checks: dict[int, _Check] = {}

@@ -10,9 +10,9 @@ from msgspec.structs import replace
 from numpy import ndarray
 
 from gossamer.operator_calls.fast_path.plan_arguments import (
-    Structure,
-    converted_structure,
-    structure_of,
+    MatrixArguments,
+    converted_arguments,
+    matrix_arguments,
 )
 from gossamer.operator_calls.fast_path.repeated_products import CallHistory, CountedCall
 from gossamer.operator_calls.operands.checked_operands import Operands
@@ -76,14 +76,14 @@ class PlanPair(NamedTuple):
 
 class RepeatedCall(NamedTuple):
     """The last call of an operator with a tensor and some number of columns: its count, the number of the
-    call at which something is `due`, the `run` of its plan with the number of `inputs`, and the structure for
-    it. Calls with the same tensor find all of it in one step."""
+    call at which something is `due`, the `run` of its plan with the number of `inputs`, and the arguments
+    for the `matrix`. Calls with the same tensor find all of it in one step."""
 
     history: CallHistory
     due: int
     run: Callable[..., Array | None]
     inputs: int
-    structure: Structure
+    matrix: MatrixArguments
 
 
 LAST_CALLS = MemoKey[dict[object, RepeatedCall]]("the last calls")
@@ -138,23 +138,23 @@ class Plans:
         last_call = calls.get(key)
         if last_call is None:
             return None
-        history, due, run, inputs, structure = last_call
+        history, due, run, inputs, stored = last_call
         if history.calls + 1 >= due:
             # Another format may be next, with another plan.
             calls.pop(key, None)
             return None
         if self._adapt is not None:
             dense = self._adapt(*dense)
-        result = run(structure.arguments, *dense, out) if len(dense) == inputs else None
+        result = run(stored.arguments, *dense, out) if len(dense) == inputs else None
         if result is not None:
             history.calls += 1
         return result
 
     def _keep_again(
-        self, counted: CountedCall, sizes: tuple[int, ...], plan: CallPlan, structure: Structure
+        self, counted: CountedCall, sizes: tuple[int, ...], plan: CallPlan, stored: MatrixArguments
     ) -> None:
-        """Keep a plan, and the structure of the matrix that was stored for the call, for `run_again`."""
-        call = RepeatedCall(counted.history, counted.due, plan.run, plan.inputs, structure)
+        """Keep a plan, and the arguments for the matrix that was stored for the call, for `run_again`."""
+        call = RepeatedCall(counted.history, counted.due, plan.run, plan.inputs, stored)
         calls = LAST_CALLS.get(counted.tensor, _no_calls)
         put_bounded(calls, (self._token, sizes), call, limit=MAX_REPEATED_CALLS)
 
@@ -177,16 +177,16 @@ class Plans:
             # A matrix in parts keeps its plans itself, because they contain its arrays.
             joint = self.joint_plan(matrix, target, sizes)
             return None if joint is None else joint.run(*dense, out)
-        structure = structure_of(matrix)
-        if structure is None:
+        stored = matrix_arguments(matrix)
+        if stored is None:
             return None
-        pair = self.by_key.get((structure.key, target, sizes))
+        pair = self.by_key.get((stored.key, target, sizes))
         if pair is None:
             converted = self._pair_of_converted(matrix, target, sizes)
             if converted is None:
                 return None
-            structure, pair = converted
-        arguments = structure.arguments
+            stored, pair = converted
+        arguments = stored.arguments
         if self._adapt is not None:
             dense = self._adapt(*dense)
         plan = pair.plan
@@ -194,20 +194,20 @@ class Plans:
         if arguments.check is None and len(dense) == plan.inputs:
             result = plan.run(arguments, *dense, out)
             if counted is not None and result is not None:
-                self._keep_again(counted, sizes, plan, structure)
+                self._keep_again(counted, sizes, plan, stored)
             return result
         return pair.run(arguments, dense, out)
 
     def _pair_of_converted(
         self, matrix: Any, target: str | Target | None, sizes: tuple[int, ...]
-    ) -> tuple[Structure, PlanPair] | None:
+    ) -> tuple[MatrixArguments, PlanPair] | None:
         """Return the plans for what an earlier call perhaps converted the matrix to, since the operator does
         not compute with its format."""
-        structure = converted_structure(matrix)
-        if structure is None:
+        stored = converted_arguments(matrix)
+        if stored is None:
             return None
-        pair = self.by_key.get((structure.key, target, sizes))
-        return None if pair is None else (structure, pair)
+        pair = self.by_key.get((stored.key, target, sizes))
+        return None if pair is None else (stored, pair)
 
     def joint_plan(
         self, matrix: Decomposition, target: str | Target | None, sizes: tuple[int, ...]
@@ -234,7 +234,7 @@ class Plans:
         # The kernel changes with the stats of the matrix.
         if stored is not None and stored.plan.kernel is kernel:
             return
-        plan = partial(_plan, structure=matrix.structure, passed=operands.passed)
+        plan = partial(_plan, structure_params=matrix.structure_params, passed=operands.passed)
         checking = partial(_checking_plan, request, plan, target=target)
         pair = PlanPair(plan(kernel), cache(checking))
         put_bounded(self.by_key, key, pair, limit=MAX_PLANS)
@@ -272,9 +272,10 @@ def _checking_plan(
 def _plan(
     kernel: Kernel,
     *,
-    structure: tuple[tuple[str, ...], tuple[str, ...]],
+    structure_params: tuple[tuple[str, ...], tuple[str, ...]],
     passed: tuple[str, ...],
 ) -> CallPlan:
-    """Return the plan of a kernel that is called with the structure of a matrix and the `passed` arrays."""
-    pointers, scalars = structure
+    """Return the plan of a kernel that is called with the arrays and sizes of a matrix, whose parameters are
+    `structure_params`, and the `passed` arrays."""
+    pointers, scalars = structure_params
     return kernel.plan(pointers=pointers, scalars=scalars, passed=passed)

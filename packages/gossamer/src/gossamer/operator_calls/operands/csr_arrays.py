@@ -65,7 +65,7 @@ class ArraysMatrix(NamedTuple):
         return None
 
     @property
-    def structure(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    def structure_params(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
         return POINTERS, SIZES_OF_MATRIX
 
     @property

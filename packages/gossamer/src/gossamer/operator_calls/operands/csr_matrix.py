@@ -99,7 +99,7 @@ class CsrMatrix(NamedTuple):
         return number, size_class(self.rows, self.columns, self.nnz)
 
     @property
-    def structure(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    def structure_params(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
         return POINTERS, SIZES_OF_MATRIX
 
     @property

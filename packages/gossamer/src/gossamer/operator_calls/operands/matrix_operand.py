@@ -43,7 +43,7 @@ class KernelMatrix(MatrixOperand, Protocol):
         """The key of the plans that fit the matrix; None if calls with it have no plans."""
 
     @property
-    def structure(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    def structure_params(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
         """The parameters of kernels for its arrays and for its sizes, for plans."""
 
     @property

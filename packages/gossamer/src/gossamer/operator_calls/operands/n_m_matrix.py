@@ -63,7 +63,7 @@ class NMMatrix(msgspec.Struct, frozen=True, eq=False):
         return None
 
     @property
-    def structure(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    def structure_params(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
         """The parameters of kernels for its arrays and for its sizes."""
         return ("a", "indices"), ("m", "groups")
 
@@ -83,7 +83,7 @@ class NMMatrix(msgspec.Struct, frozen=True, eq=False):
     def arguments(self, program: OperatorProgram, dense: Mapping[str, Any]) -> dict[str, Any]:
         """Return all arguments of a kernel, with these `dense` ones."""
         arrays, sizes = self.memory, (self.rows, self.groups)
-        names, values = sum(self.structure, ()), (*arrays, *sizes)
+        names, values = sum(self.structure_params, ()), (*arrays, *sizes)
         return {**dict(zip(names, values, strict=True)), **dense}
 
 

@@ -66,12 +66,12 @@ class StoredMatrix(msgspec.Struct, frozen=True):
         return format_key(self.storage, self.format)
 
     @property
-    def structure(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    def structure_params(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
         return structure_names(self.format)
 
     @property
     def verified(self) -> tuple[str, ...]:
-        return self.structure[0]
+        return self.structure_params[0]
 
     def request(
         self, program: OperatorProgram, *, dtype: str, features: int | None
@@ -85,7 +85,7 @@ class StoredMatrix(msgspec.Struct, frozen=True):
 
     def arguments(self, program: OperatorProgram, dense: Mapping[str, Array]) -> dict[str, Any]:
         """Return all arguments of a kernel, with these `dense` ones."""
-        pointers, scalars = self.structure
+        pointers, scalars = self.structure_params
         arrays, sizes = structure_values(self.storage, self.format)
         # By name, since the order of a kernel's parameters is that of its script.
         names, values = (*pointers, *scalars), (*arrays, *sizes)

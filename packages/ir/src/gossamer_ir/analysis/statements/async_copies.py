@@ -13,7 +13,7 @@ COPIED_BYTES = (4, 8, 16)
 """The numbers of bytes that an asynchronous copy may have."""
 
 
-class RunCopy(msgspec.Struct, frozen=True):
+class ContiguousCopy(msgspec.Struct, frozen=True):
     """A store of consecutive elements that a load reads."""
 
     store: Store
@@ -26,25 +26,27 @@ class RunCopy(msgspec.Struct, frozen=True):
         return dtype.bits * dtype.lanes // 8
 
 
-def run_copy(stmt: Stmt) -> RunCopy | None:
+def contiguous_copy(stmt: Stmt) -> ContiguousCopy | None:
     """Return the copy of consecutive elements that a statement is; None for any other.
 
     >>> from gossamer_ir.core.build import ZERO, index
     >>> copied = Load("X", (index(4),), "float32")
-    >>> run_copy(Store("S", (ZERO,), copied)).size
+    >>> contiguous_copy(Store("S", (ZERO,), copied)).size
     4
-    >>> run_copy(Store("S", (ZERO,), index(4))) is None
+    >>> contiguous_copy(Store("S", (ZERO,), index(4))) is None
     True
     """
     match stmt:
         case Store(value=Load(predicate=None) as load, predicate=None):
             is_vector = DType.parse(dtype_of(load)).is_vector
-            is_run = all(_is_run(access.indices, is_vector=is_vector) for access in (stmt, load))
-            return RunCopy(stmt, load) if is_run else None
+            is_contiguous = all(
+                _is_contiguous(access.indices, is_vector=is_vector) for access in (stmt, load)
+            )
+            return ContiguousCopy(stmt, load) if is_contiguous else None
     return None
 
 
-def _is_run(indices: tuple[Expr, ...], *, is_vector: bool) -> bool:
+def _is_contiguous(indices: tuple[Expr, ...], *, is_vector: bool) -> bool:
     """Return whether indices select one element, or consecutive ones along the last dimension."""
     if not is_vector:
         return not any(map(has_lanes, indices))

@@ -10,7 +10,7 @@ import numpy as np
 from gossamer_ir.core.build import is_handle
 from gossamer_ir.core.integers import wrap_integer
 from gossamer_ir.interpret.frame import Exec, Frame
-from gossamer_ir.interpret.statements.parallel_chunks import chunks, evaluate_weight
+from gossamer_ir.interpret.statements.parallel_chunks import chunks, weight_check
 from gossamer_ir.interpret.translator import Translator
 from gossamer_ir.nodes import Expr, Launch, ParallelFor
 
@@ -21,7 +21,7 @@ def parallel_for(node: ParallelFor, translator: Translator) -> Exec:
     """Return a parallel loop: calls its function for each chunk, last to first."""
     program, function = translator.program, node.function
     start, extent = translator.expr(node.start), translator.expr(node.extent)
-    args, check = _arguments(node.args, translator), evaluate_weight(node, translator)
+    args, check = _arguments(node.args, translator), weight_check(node, translator)
 
     def run(frame: Frame) -> None:
         first, count = int(start(frame)), int(extent(frame))

@@ -41,10 +41,11 @@ def _to_index(value: int) -> np.int64:
     return np.int64(wrap_integer(value))
 
 
-def evaluate_weight(node: For | ParallelFor, translator: Translator) -> Exec:
-    """Evaluate the weight at both ends of a loop, and the grain, to detect errors in them.
+def weight_check(node: For | ParallelFor, translator: Translator) -> Exec:
+    """Return a function that evaluates the weight at both ends of a loop, and the grain, to detect errors in
+    them. They have no effect otherwise.
 
-    They have no effect otherwise. Raises `InterpreterError` if the weight at the end is smaller.
+    The function raises `InterpreterError` if the weight at the end is smaller.
     """
     if node.weight is None and node.grain is None:
         return lambda frame: None

@@ -16,7 +16,7 @@ from gossamer_ir.interpret.statements.blocks import block
 from gossamer_ir.interpret.statements.calls import launch, parallel_for
 from gossamer_ir.interpret.statements.combine import combine_elements
 from gossamer_ir.interpret.statements.iterations import iteration
-from gossamer_ir.interpret.statements.parallel_chunks import evaluate_weight, iterations_of
+from gossamer_ir.interpret.statements.parallel_chunks import iterations_of, weight_check
 from gossamer_ir.interpret.statements.thread_loops import thread_loop
 from gossamer_ir.interpret.threads.watched_views import buffer_view
 from gossamer_ir.interpret.translator import EnclosingStmt, Translator
@@ -107,7 +107,7 @@ def _for(node: For, translator: Translator) -> Exec:
         return thread_loop(node, translator)
     name, iterations = node.var, iterations_of(node, translator)
     enclosing = EnclosingStmt(node)
-    body, check = translator.body(node.body, enclosing), evaluate_weight(node, translator)
+    body, check = translator.body(node.body, enclosing), weight_check(node, translator)
     hoisted = tuple(enclosing.hoisted)
 
     def run(frame: Frame) -> None:

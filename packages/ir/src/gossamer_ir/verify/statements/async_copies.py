@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from gossamer_ir.analysis.statements.async_copies import COPIED_BYTES, RunCopy, run_copy
+from gossamer_ir.analysis.statements.async_copies import (
+    COPIED_BYTES,
+    ContiguousCopy,
+    contiguous_copy,
+)
 from gossamer_ir.nodes import AsyncCopy, CommitGroup, Load, Stmt, Store, WaitGroup
 from gossamer_ir.verify.context import At, VerifyContext
 from gossamer_ir.verify.expressions.dtype_queries import parse_dtype
@@ -44,10 +48,10 @@ def check_async_copy(context: VerifyContext, node: AsyncCopy, at: At) -> None:
         )
 
 
-def _copy_in(body: tuple[Stmt, ...]) -> RunCopy | None:
+def _copy_in(body: tuple[Stmt, ...]) -> ContiguousCopy | None:
     match body:
         case (Store(value=Load(dtype=dtype)) as store,) if parse_dtype(dtype) is not None:
-            return run_copy(store)
+            return contiguous_copy(store)
     return None
 
 
