@@ -92,7 +92,7 @@ def sddmm(
     """
     checked = operands(A, X, Y)
     if checked.device(out) == HOST and has_one_kernel(checked):
-        panels = feature_panels(checked)
+        panels = feature_panels(checked, target=target)
         if len(panels) > 1:
             return add_panels(
                 checked,

@@ -20,7 +20,7 @@ ROWS, COLUMNS = 50, 40
 @pytest.fixture(autouse=True)
 def small_cache(monkeypatch):
     """A cache whose usable part holds 128 features of float32 of all columns."""
-    machine = SimpleNamespace(private_cache=COLUMNS * 512 * 4 // 3 + 1)
+    machine = SimpleNamespace(private_cache=COLUMNS * 512 * 4 // 3 + 1, grid=None)
     monkeypatch.setattr(panels_module, "machine_for", lambda _target: machine)
     gs.sddmm.forget()
 
@@ -60,6 +60,16 @@ def test_widths_of_panels(features, density, dtype, widths):
 def test_a_matrix_with_too_many_columns_has_no_panels(monkeypatch):
     monkeypatch.setattr(panels_module, "MIN_BYTES", 1024)
     assert len(feature_panels(operands(matrix(), *wide(600)))) == 1
+
+
+def test_grids_of_threads_have_no_panels(monkeypatch):
+    cpu = panels_module.machine_for("")
+    grid = SimpleNamespace(private_cache=cpu.private_cache, grid="any")
+    monkeypatch.setattr(panels_module, "machine_for", {"cpu": cpu, "gpu": grid}.get)
+    panels = [
+        feature_panels(operands(matrix(), *wide(300)), target=name) for name in ("cpu", "gpu")
+    ]
+    assert list(map(len, panels)) == [3, 1]
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64, np.int8])

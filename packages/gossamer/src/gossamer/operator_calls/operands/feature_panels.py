@@ -17,6 +17,7 @@ from gossamer.operator_calls.operands.matrix_operand import MatrixOperand
 from gossamer.resolve_target import machine_for
 from gossamer.targets import DEFAULT_TARGET
 from gossamer_formats import Array
+from gossamer_ir.interchange.records import Target
 
 MIN_BYTES = 512
 """The least bytes of a row of a panel: shorter rows have too little work for each element."""
@@ -28,9 +29,11 @@ PART_OF_CACHE = 0.75
 """The part of the private cache that a panel may take."""
 
 
-def feature_panels(operands: Operands[MatrixOperand]) -> list[slice]:
+def feature_panels(
+    operands: Operands[MatrixOperand], *, target: str | Target | None = None
+) -> list[slice]:
     """Return the panels for products of rows of dense matrices at the elements of a matrix; one of all
-    features if others do not pay.
+    features if others do not pay, such as on a machine that runs grids of threads.
 
     The last dense matrix is the one whose rows are read in any order. Products of 768 by 4096 features at
     20% of 3072 rows took 89 ms in panels of 512, and 507 ms without (Intel Xeon, one thread).
@@ -41,7 +44,10 @@ def feature_panels(operands: Operands[MatrixOperand]) -> list[slice]:
     rows = sum(len(array) for array in operands.dense.values())
     if not operands.products or operands.matrix.value_count < MIN_USES * rows:
         return whole
-    cached = int(PART_OF_CACHE * machine_for(DEFAULT_TARGET).private_cache)
+    machine = machine_for(target or DEFAULT_TARGET)
+    if machine.grid is not None:
+        return whole
+    cached = int(PART_OF_CACHE * machine.private_cache)
     unit = MIN_BYTES // gathered.itemsize
     widest = cached // (columns * MIN_BYTES) * unit
     if not 0 < widest < features:
