@@ -176,3 +176,8 @@ def test_the_caches_of_a_call_are_listed(root):
     for path in paths:
         place = Path(path).relative_to(folder).as_posix()
         assert {(name, place) for name in cache_names(path)} <= set(listed)
+    source = root / "packages/formats/src"
+    for path in (source / "gossamer_formats").rglob("*.py"):
+        place = path.relative_to(source).as_posix()
+        memos = re.findall(r"^(\w+)\b.*= MemoKey\b", path.read_text(), re.MULTILINE)
+        assert {(name, place) for name in memos} <= set(listed)

@@ -24,7 +24,7 @@ PartsOfMatrix: TypeAlias = Callable[[tuple[int, ...], Mapping[str, int]], Sequen
 """Takes the shape of a matrix and the conversion parameters; returns the list of formats of its parts, as
 `decompose` takes it."""
 
-KEPT_VARIANTS = 64
+MAX_VARIANTS = 64
 """The number of descriptions that the function of a format keeps: one for each choice of dtypes and sizes, of
 which a program has a few. Equal descriptions are one object then, which caches find without comparing."""
 

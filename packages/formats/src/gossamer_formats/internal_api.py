@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from gossamer_formats.registry.composable_formats import COMPOSABLE_FORMATS
     from gossamer_formats.registry.formats import FORMATS
     from gossamer_formats.registry.operators import find_operator, ignored_operators
-    from gossamer_formats.storage import KEPT_FORMATS, evaluate, shape_of
+    from gossamer_formats.storage import MAX_FORMATS, evaluate, shape_of
     from gossamer_formats.tensors.replace_values import replace_values
     from gossamer_formats.tensors.scipy_own_format import borrow_in_own_format
     from gossamer_formats.value_dtypes import (
@@ -36,7 +36,7 @@ _HOMES = {
     "COMPOSABLE_FORMATS": "gossamer_formats.registry.composable_formats",
     "FORMATS": "gossamer_formats.registry.formats",
     "INDEX_DTYPES": "gossamer_formats.checks.array_checks",
-    "KEPT_FORMATS": "gossamer_formats.storage",
+    "MAX_FORMATS": "gossamer_formats.storage",
     "MemoKey": "gossamer_formats.memo",
     "NAMED_FILE_FORMATS": "gossamer_formats.io.file_formats.by_suffix",
     "NUMPY_DTYPES": "gossamer_formats.value_dtypes",
@@ -63,7 +63,7 @@ __all__ = [
     "COMPOSABLE_FORMATS",
     "FORMATS",
     "INDEX_DTYPES",
-    "KEPT_FORMATS",
+    "MAX_FORMATS",
     "MemoKey",
     "NAMED_FILE_FORMATS",
     "NUMPY_DTYPES",

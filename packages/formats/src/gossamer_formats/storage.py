@@ -23,7 +23,7 @@ from gossamer_ir.nodes import (
 from gossamer_ir.support.arrays import Array
 from gossamer_ir.support.items_by_name import items_by_name
 
-KEPT_FORMATS = 256
+MAX_FORMATS = 256
 """The number of descriptions for which a function keeps its result: several variants of each format."""
 
 
@@ -69,7 +69,7 @@ def evaluated_shape(description: FormatDescription, sizes: Mapping[str, int]) ->
     return tuple(evaluate(size, sizes) for size in shape_of(description))
 
 
-@lru_cache(maxsize=KEPT_FORMATS)
+@lru_cache(maxsize=MAX_FORMATS)
 def shape_of(description: FormatDescription) -> tuple[Expr, ...]:
     """Return the sizes of the logical dimensions.
 
@@ -140,7 +140,7 @@ def value_count(storage: Storage) -> int:
     return count + storage.description.buffer.extra_storage
 
 
-@lru_cache(maxsize=KEPT_FORMATS)
+@lru_cache(maxsize=MAX_FORMATS)
 def with_value_dtype(description: FormatDescription, dtype: str) -> FormatDescription:
     """Return the description with another dtype of its values."""
     buffer = replace(description.buffer, dtype=dtype)
@@ -187,7 +187,7 @@ def index_array(storage: Storage, name: str) -> Array:
     return array.reshape([evaluate(size, storage.sizes) for size in buffer.shape])
 
 
-@lru_cache(maxsize=KEPT_FORMATS)
+@lru_cache(maxsize=MAX_FORMATS)
 def require_nested_axes(description: FormatDescription) -> None:
     """Require that the slots of every varied axis of the buffer are numbered within its ancestors only.
 

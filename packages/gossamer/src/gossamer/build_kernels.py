@@ -54,7 +54,7 @@ DISTRIBUTIONS = (
 """The packages whose versions are part of each cache key, besides those of the backend and its
 extensions."""
 
-KEPT_KERNELS = 1024
+MAX_LOADED_KERNELS = 1024
 """The number of keys whose kernels are kept in memory; others are loaded from disk again."""
 
 _kernels_by_key: dict[str, Kernel] = {}
@@ -102,7 +102,7 @@ def build_kernel(
         is_cached = kernel is not None
         if kernel is None:
             kernel, is_cached = _kernel_of(module, schedule, backend, resolved, key=key)
-            put_bounded(_kernels_by_key, key, kernel, limit=KEPT_KERNELS)
+            put_bounded(_kernels_by_key, key, kernel, limit=MAX_LOADED_KERNELS)
     return BuiltKernel(kernel, _milliseconds_since(start), is_cached, key)
 
 
@@ -134,7 +134,7 @@ def build_named(
             ArtifactCache().put_link(key, built.key)
         # Not moved to the end if it is there: the order is that of insertion, as for all entries.
         if key not in _kernels_by_key:
-            put_bounded(_kernels_by_key, key, kernel, limit=KEPT_KERNELS)
+            put_bounded(_kernels_by_key, key, kernel, limit=MAX_LOADED_KERNELS)
     return BuiltKernel(kernel, _milliseconds_since(start), is_cached, key)
 
 

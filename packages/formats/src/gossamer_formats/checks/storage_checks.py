@@ -20,7 +20,7 @@ from gossamer_formats.checks.index_checks import (
     refuse,
 )
 from gossamer_formats.storage import (
-    KEPT_FORMATS,
+    MAX_FORMATS,
     Storage,
     element_count,
     evaluate,
@@ -103,7 +103,7 @@ def require_one_buffer(description: FormatDescription) -> None:
         )
 
 
-@lru_cache(maxsize=KEPT_FORMATS)
+@lru_cache(maxsize=MAX_FORMATS)
 def axis_facts(description: FormatDescription) -> tuple[Fact, ...]:
     """Return the facts about index arrays that the axes of a description declare.
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import lru_cache
 
 from gossamer_formats.descriptions.sell import rows_by_length
-from gossamer_formats.format import KEPT_VARIANTS, Format
+from gossamer_formats.format import MAX_VARIANTS, Format
 from gossamer_formats.storage import with_value_dtype
 from gossamer_ir.nodes import FormatDescription
 from gossamer_ir.script import parse_format
@@ -39,7 +39,7 @@ def blocked_sell(
 """
 
 
-@lru_cache(maxsize=KEPT_VARIANTS)
+@lru_cache(maxsize=MAX_VARIANTS)
 def blocked_sell(dtype: str = "float32") -> FormatDescription:
     """Return the description of an m by n matrix in slices of `height` block rows: SELL of dense blocks of
     `block_rows` by `block_columns`.

@@ -6,7 +6,7 @@ from functools import lru_cache
 
 from gossamer_formats.counterparts.scipy_blocks import SCIPY_BSR
 from gossamer_formats.counterparts.torch_layout import TorchLayout
-from gossamer_formats.format import KEPT_VARIANTS, Format
+from gossamer_formats.format import MAX_VARIANTS, Format
 from gossamer_formats.pruning.rules import LARGEST_BLOCKS
 from gossamer_formats.storage import with_order, with_value_dtype
 from gossamer_ir.nodes import FormatDescription
@@ -31,7 +31,7 @@ def bsr(
 """
 
 
-@lru_cache(maxsize=KEPT_VARIANTS)
+@lru_cache(maxsize=MAX_VARIANTS)
 def bsr(dtype: str = "float32", *, sorted: bool = True) -> FormatDescription:
     """Return the description of an m by n matrix in blocks of `block_rows` by `block_columns`.
 

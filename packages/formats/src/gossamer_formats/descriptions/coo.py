@@ -7,7 +7,7 @@ from functools import lru_cache
 from gossamer_formats.counterparts.binsparse_format import BinsparseFormat
 from gossamer_formats.counterparts.scipy_coordinates import SCIPY_COO
 from gossamer_formats.counterparts.torch_layout import TorchLayout
-from gossamer_formats.format import KEPT_VARIANTS, Format
+from gossamer_formats.format import MAX_VARIANTS, Format
 from gossamer_formats.storage import with_order
 from gossamer_ir.core.build import ONE, index_var
 from gossamer_ir.nodes import (
@@ -20,7 +20,7 @@ from gossamer_ir.nodes import (
 )
 
 
-@lru_cache(maxsize=KEPT_VARIANTS)
+@lru_cache(maxsize=MAX_VARIANTS)
 def coo(dtype: str = "float32", *, dimensions: int = 2, sorted: bool = True) -> FormatDescription:
     """Return the description of a tensor by the coordinates of its nonzeros.
 

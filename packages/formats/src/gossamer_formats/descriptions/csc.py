@@ -7,7 +7,7 @@ from functools import lru_cache
 from gossamer_formats.counterparts.binsparse_format import BinsparseFormat
 from gossamer_formats.counterparts.scipy_compressed import SCIPY_CSC
 from gossamer_formats.counterparts.torch_layout import TorchLayout
-from gossamer_formats.format import KEPT_VARIANTS, Format
+from gossamer_formats.format import MAX_VARIANTS, Format
 from gossamer_formats.storage import with_value_dtype
 from gossamer_ir.nodes import FormatDescription
 from gossamer_ir.script import parse_format
@@ -22,7 +22,7 @@ def csc(data: T.handle, indptr: T.handle, indices: T.handle, m: T.int64, n: T.in
 """
 
 
-@lru_cache(maxsize=KEPT_VARIANTS)
+@lru_cache(maxsize=MAX_VARIANTS)
 def csc(dtype: str = "float32") -> FormatDescription:
     """Return the description of an m by n matrix in compressed sparse columns.
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-from gossamer_formats.format import KEPT_VARIANTS, Format
+from gossamer_formats.format import MAX_VARIANTS, Format
 from gossamer_ir.core.build import ONE, index_var
 from gossamer_ir.nodes import (
     CompressedFixed,
@@ -17,7 +17,7 @@ from gossamer_ir.nodes import (
 )
 
 
-@lru_cache(maxsize=KEPT_VARIANTS)
+@lru_cache(maxsize=MAX_VARIANTS)
 def csf(dtype: str = "float32", *, dimensions: int = 3) -> FormatDescription:
     """Return the description of a tensor of shape (n0, n1, ...) as a tree (Smith and Karypis, 2015).
 

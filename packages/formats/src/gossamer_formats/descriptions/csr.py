@@ -7,7 +7,7 @@ from functools import lru_cache
 from gossamer_formats.counterparts.binsparse_format import BinsparseFormat
 from gossamer_formats.counterparts.scipy_compressed import SCIPY_CSR
 from gossamer_formats.counterparts.torch_layout import TorchLayout
-from gossamer_formats.format import KEPT_VARIANTS, Format
+from gossamer_formats.format import MAX_VARIANTS, Format
 from gossamer_formats.pruning.rules import LARGEST_ELEMENTS
 from gossamer_ir.nodes import (
     CompressedVaried,
@@ -19,7 +19,7 @@ from gossamer_ir.nodes import (
 )
 
 
-@lru_cache(maxsize=KEPT_VARIANTS)
+@lru_cache(maxsize=MAX_VARIANTS)
 def csr(
     dtype: str = "float32",
     *,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import lru_cache
 
 from gossamer_formats.counterparts.binsparse_format import BinsparseFormat
-from gossamer_formats.format import KEPT_VARIANTS, Format
+from gossamer_formats.format import MAX_VARIANTS, Format
 from gossamer_formats.storage import with_value_dtype
 from gossamer_ir.nodes import FormatDescription
 from gossamer_ir.script import parse_format
@@ -24,7 +24,7 @@ def dcsr(
 """
 
 
-@lru_cache(maxsize=KEPT_VARIANTS)
+@lru_cache(maxsize=MAX_VARIANTS)
 def dcsr(dtype: str = "float32") -> FormatDescription:
     """Return the description of an m by n matrix in doubly compressed sparse rows (Buluc and Gilbert, 2008).
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import lru_cache
 
 from gossamer_formats.counterparts.scipy_diagonals import SCIPY_DIA
-from gossamer_formats.format import KEPT_VARIANTS, Format
+from gossamer_formats.format import MAX_VARIANTS, Format
 from gossamer_formats.storage import with_value_dtype
 from gossamer_ir.nodes import FormatDescription
 from gossamer_ir.script import parse_format
@@ -21,7 +21,7 @@ def dia(data: T.handle, offsets: T.handle, m: T.int64, n: T.int64, diagonals: T.
 """
 
 
-@lru_cache(maxsize=KEPT_VARIANTS)
+@lru_cache(maxsize=MAX_VARIANTS)
 def dia(dtype: str = "float32") -> FormatDescription:
     """Return the description of an m by n matrix in diagonals, as SciPy stores them.
 

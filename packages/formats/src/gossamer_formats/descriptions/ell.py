@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-from gossamer_formats.format import KEPT_VARIANTS, Format
+from gossamer_formats.format import MAX_VARIANTS, Format
 from gossamer_formats.storage import with_value_dtype
 from gossamer_ir.nodes import FormatDescription
 from gossamer_ir.script import parse_format
@@ -18,7 +18,7 @@ def ell(data: T.handle, indices: T.handle, m: T.int64, n: T.int64, width: T.int6
 """
 
 
-@lru_cache(maxsize=KEPT_VARIANTS)
+@lru_cache(maxsize=MAX_VARIANTS)
 def ell(dtype: str = "float32") -> FormatDescription:
     """Return the description of an m by n matrix with `width` slots for every row.
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-from gossamer_formats.format import KEPT_VARIANTS, Format
+from gossamer_formats.format import MAX_VARIANTS, Format
 from gossamer_formats.storage import with_value_dtype
 from gossamer_ir.nodes import FormatDescription
 from gossamer_ir.script import parse_format
@@ -25,7 +25,7 @@ def ell3d(
 """
 
 
-@lru_cache(maxsize=KEPT_VARIANTS)
+@lru_cache(maxsize=MAX_VARIANTS)
 def ell3d(dtype: str = "float32") -> FormatDescription:
     """Return the description of a relations by m by n tensor in groups of `group_rows` rows with `width`
     slots.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-from gossamer_formats.format import KEPT_VARIANTS, Format
+from gossamer_formats.format import MAX_VARIANTS, Format
 from gossamer_formats.storage import with_order, with_value_dtype
 from gossamer_ir.nodes import FormatDescription
 from gossamer_ir.script import parse_format
@@ -23,7 +23,7 @@ def ell_rows(
 """
 
 
-@lru_cache(maxsize=KEPT_VARIANTS)
+@lru_cache(maxsize=MAX_VARIANTS)
 def ell_rows(dtype: str = "float32", *, unique: bool = False) -> FormatDescription:
     """Return the description of one bucket of `hyb`: `stored` rows of an m by n matrix with `width` slots.
 

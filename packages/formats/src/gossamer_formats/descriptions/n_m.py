@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-from gossamer_formats.format import KEPT_VARIANTS, Format
+from gossamer_formats.format import MAX_VARIANTS, Format
 from gossamer_formats.pruning.rules import LARGEST_OF_GROUPS
 from gossamer_formats.storage import with_value_dtype
 from gossamer_ir.nodes import FormatDescription
@@ -23,7 +23,7 @@ def n_m(
 """
 
 
-@lru_cache(maxsize=KEPT_VARIANTS)
+@lru_cache(maxsize=MAX_VARIANTS)
 def n_m(dtype: str = "float32") -> FormatDescription:
     """Return the description of an m by n matrix with `slots` slots for each `group` columns of a row.
 

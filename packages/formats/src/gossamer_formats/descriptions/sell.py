@@ -7,7 +7,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from gossamer_formats.format import KEPT_VARIANTS, Format
+from gossamer_formats.format import MAX_VARIANTS, Format
 from gossamer_formats.storage import with_value_dtype
 from gossamer_ir.nodes import FormatDescription
 from gossamer_ir.script import parse_format
@@ -31,7 +31,7 @@ def sell(
 """
 
 
-@lru_cache(maxsize=KEPT_VARIANTS)
+@lru_cache(maxsize=MAX_VARIANTS)
 def sell(dtype: str = "float32") -> FormatDescription:
     """Return the description of an m by n matrix in slices of `height` rows (SELL-C-sigma; Kreutzer and
     others, 2014).

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any
 
-from gossamer_formats.format import KEPT_VARIANTS, Format
+from gossamer_formats.format import MAX_VARIANTS, Format
 from gossamer_formats.storage import with_value_dtype
 from gossamer_ir.nodes import FormatDescription
 from gossamer_ir.script import parse_format
@@ -29,7 +29,7 @@ MAX_NARROW = 1 << 16
 """The largest number of columns of a tile whose indices fit into 16 bits."""
 
 
-@lru_cache(maxsize=KEPT_VARIANTS)
+@lru_cache(maxsize=MAX_VARIANTS)
 def tiled_csr(
     dtype: str = "float32", *, is_whole: bool = False, is_narrow: bool = False
 ) -> FormatDescription:

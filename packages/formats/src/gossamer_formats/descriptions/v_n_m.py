@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-from gossamer_formats.format import KEPT_VARIANTS, Format
+from gossamer_formats.format import MAX_VARIANTS, Format
 from gossamer_formats.pruning.rules import LARGEST_IN_CHOSEN_COLUMNS
 from gossamer_formats.storage import with_value_dtype
 from gossamer_ir.nodes import FormatDescription
@@ -30,7 +30,7 @@ def v_n_m(
 """
 
 
-@lru_cache(maxsize=KEPT_VARIANTS)
+@lru_cache(maxsize=MAX_VARIANTS)
 def v_n_m(dtype: str = "float32") -> FormatDescription:
     """Return the description of an m by n matrix in V:N:M sparsity (VENOM, Castro and others, 2023).
 

@@ -12,7 +12,7 @@ from gossamer_formats.checks.coordinate_order import without_order
 from gossamer_formats.conversion_targets.dtypes import with_dtypes_of
 from gossamer_formats.counterparts.matrix_checks import require_matrix
 from gossamer_formats.counterparts.scipy_matrix import ScipyArrays, ScipyMatrix
-from gossamer_formats.format import KEPT_VARIANTS
+from gossamer_formats.format import MAX_VARIANTS
 from gossamer_formats.registry.formats import FORMATS
 from gossamer_formats.storage import Storage
 from gossamer_ir.nodes import FormatDescription
@@ -80,7 +80,7 @@ def borrow_in_own_format(matrix: Any) -> Storage | None:
 
 
 # Cached, because operators ask at each call.
-@lru_cache(maxsize=KEPT_VARIANTS)
+@lru_cache(maxsize=MAX_VARIANTS)
 def _describe(format_name: str, dtypes: tuple[tuple[str, Any], ...]) -> FormatDescription:
     """Return the description of elements in any order in arrays of these dtypes."""
     arrays = {name: np.empty(0, dtype) for name, dtype in dtypes}

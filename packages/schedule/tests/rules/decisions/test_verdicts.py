@@ -11,6 +11,7 @@ from gossamer_machine.sizing.selected_rows import PREFETCH, least_of_sums
 from gossamer_schedule.rules.analysis.gathers import Gather
 from gossamer_schedule.rules.decisions.alignment import row_alignment_verdict
 from gossamer_schedule.rules.decisions.gather_tiling import tiles_of
+from gossamer_schedule.rules.decisions.nontemporal import nontemporal_verdict
 from gossamer_schedule.rules.decisions.packing import row_packing_verdict
 from gossamer_schedule.rules.decisions.prefetching.row_prefetching import (
     prefetch_distance,
@@ -18,7 +19,6 @@ from gossamer_schedule.rules.decisions.prefetching.row_prefetching import (
 )
 from gossamer_schedule.rules.decisions.rows_in_lanes import row_group, rows_in_lanes_verdict
 from gossamer_schedule.rules.decisions.slice_lanes import slice_lanes
-from gossamer_schedule.rules.decisions.streaming import streaming_verdict
 from gossamer_schedule.rules.decisions.thread_tiles import thread_tiles
 from gossamer_schedule.rules.decisions.tile_loops import tile_loop
 from gossamer_schedule.rules.steps.vector_loops import VectorTiles, tiles_holding
@@ -178,7 +178,7 @@ def test_rows_share_a_window_if_registers_are_permuted(machine, dtype, rows, win
 )
 def test_a_result_of_half_the_shared_cache_is_stored_around_it(rows, row_bytes, reason):
     stats = None if rows is None else matrix(9, rows=rows)
-    require(streaming_verdict("C_data", row_bytes, machine=MACHINE, stats=stats), reason)
+    require(nontemporal_verdict("C_data", row_bytes, machine=MACHINE, stats=stats), reason)
 
 
 @pytest.mark.parametrize(

@@ -23,7 +23,7 @@ from gossamer.targets import DEFAULT_TARGET
 from gossamer_formats import Array, SparseTensor, Storage, check_storage, format_named
 from gossamer_formats.internal_api import (
     FORMATS,
-    KEPT_FORMATS,
+    MAX_FORMATS,
     borrow_in_own_format,
     evaluate,
     is_format,
@@ -141,7 +141,7 @@ def format_of_storage(storage: Storage) -> StoredFormat:
     )
 
 
-@lru_cache(maxsize=KEPT_FORMATS)
+@lru_cache(maxsize=MAX_FORMATS)
 def _block_counts(description: FormatDescription) -> tuple[tuple[Expr, Expr], ...]:
     from gossamer.operator_calls.rewrites.whole_blocks import block_counts
 
@@ -157,7 +157,7 @@ def format_key(
     return PART_SUFFIX, format, size_class(rows, columns, storage.values.size)
 
 
-@lru_cache(maxsize=KEPT_FORMATS)
+@lru_cache(maxsize=MAX_FORMATS)
 def _uses_stats(name: str) -> bool:
     format = FORMATS.find(name)
     return format is not None and format.uses_stats
@@ -171,7 +171,7 @@ def _stats(storage: Storage) -> Stats:
     return Stats(rows, columns, count, -(-count // rows) if rows else 0, 0)
 
 
-@lru_cache(maxsize=KEPT_FORMATS)
+@lru_cache(maxsize=MAX_FORMATS)
 def structure_names(format: StoredFormat) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Return the parameters of kernels for the arrays of a matrix in this format, and for its sizes, both in
     the order of the description."""
@@ -188,7 +188,7 @@ def structure_values(storage: Storage, format: StoredFormat) -> tuple[list[Array
     return arrays, [*storage.shape, *(storage.sizes[name] for name in sizes)]
 
 
-@lru_cache(maxsize=KEPT_FORMATS)
+@lru_cache(maxsize=MAX_FORMATS)
 def _handles_and_sizes(format: StoredFormat) -> tuple[tuple[str, ...], tuple[str, ...]]:
     params = format.description.params
     other_sizes = {size.name for size in shape_of(format.description) if isinstance(size, Var)}
@@ -198,7 +198,7 @@ def _handles_and_sizes(format: StoredFormat) -> tuple[tuple[str, ...], tuple[str
     return handles, tuple(name for name in sizes if name not in other_sizes)
 
 
-@lru_cache(maxsize=KEPT_FORMATS)
+@lru_cache(maxsize=MAX_FORMATS)
 def _fixed_sizes(format: FormatDescription) -> tuple[str, ...]:
     """Return the sizes for which kernels are compiled: the options of a conversion that are lengths of dense
     axes, such as the height of slices. Others, such as the width of ELL, follow from the elements."""
@@ -210,7 +210,7 @@ def _fixed_sizes(format: FormatDescription) -> tuple[str, ...]:
     return tuple(name for name in format_named(format.name).parameters if name in lengths)
 
 
-@lru_cache(maxsize=KEPT_FORMATS)
+@lru_cache(maxsize=MAX_FORMATS)
 def _is_scheduled(program: OperatorProgram, format: StoredFormat) -> bool:
     """Return whether the schedule of a program over a format makes a conversion to CSR superfluous."""
     from gossamer.pipeline import report_for_target

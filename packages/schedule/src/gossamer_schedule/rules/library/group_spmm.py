@@ -13,9 +13,12 @@ from gossamer_machine.cache_line import LINE_BYTES
 from gossamer_machine.sizing.selected_rows import PREFETCH
 from gossamer_schedule.rules.decisions.alignment import align_to_rows
 from gossamer_schedule.rules.decisions.gather_tiling import GatherTiling, gather_tiling
+from gossamer_schedule.rules.decisions.nontemporal import (
+    nontemporal_verdict,
+    store_results_nontemporal,
+)
 from gossamer_schedule.rules.decisions.parallel_rows import run_rows_in_parallel
 from gossamer_schedule.rules.decisions.prefetching.row_prefetching import prefetch_rows
-from gossamer_schedule.rules.decisions.streaming import store_around_caches, streaming_verdict
 from gossamer_schedule.rules.decisions.tile_loops import run_tiles
 from gossamer_schedule.rules.decisions.tiles_in_vectors import run_tile_in_vectors
 from gossamer_schedule.rules.decisions.verdict import Verdict, pays_not
@@ -71,8 +74,10 @@ def group_spmm(module: Module, context: RuleContext) -> PatternMatch | None:
     what = "features in lanes, and the rows and vectors of a tile unrolled"
     run_tile_in_vectors(trace, nests.all, what=what)
     run_tiles(trace, tiling.tiles, loop_name=nests.update.features.tile, block_name=pattern.block)
-    stored = _streaming_verdict(pattern, context)
-    store_around_caches(trace, pattern.output, streaming=stored, copy_block=nests.copy_block)
+    stored = _nontemporal_verdict(pattern, context)
+    store_results_nontemporal(
+        trace, pattern.output, nontemporal=stored, copy_block=nests.copy_block
+    )
     prefetch_rows(trace, gather, prefetching=tiling.prefetching, tiles=tiling.tiles.tiles or 1)
     # Lines that are stored around the caches are not read.
     if not stored.pays:
@@ -110,11 +115,11 @@ def _accumulate_rows(
     return nests
 
 
-def _streaming_verdict(pattern: GroupedReduction, context: RuleContext) -> Verdict:
+def _nontemporal_verdict(pattern: GroupedReduction, context: RuleContext) -> Verdict:
     """Decide whether the result is stored around the caches."""
     if not pattern.is_initialized:
         return pays_not(f"{pattern.output} is read, which would wait for memory")
-    return streaming_verdict(
+    return nontemporal_verdict(
         pattern.output, pattern.gather.row_bytes, machine=context.machine, stats=context.stats
     )
 

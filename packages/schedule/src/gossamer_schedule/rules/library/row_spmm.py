@@ -31,6 +31,10 @@ from gossamer_schedule.rules.decisions.gather_tiling import (
     choose_tiles,
     gather_tiling,
 )
+from gossamer_schedule.rules.decisions.nontemporal import (
+    nontemporal_verdict,
+    store_results_nontemporal,
+)
 from gossamer_schedule.rules.decisions.parallel_rows import run_rows_in_parallel
 from gossamer_schedule.rules.decisions.partial_sums import (
     SumsForm,
@@ -47,7 +51,6 @@ from gossamer_schedule.rules.decisions.scalable_vectors.whole_tiles import (
     accumulate_whole_tiles,
     whole_tiles_verdict,
 )
-from gossamer_schedule.rules.decisions.streaming import store_around_caches, streaming_verdict
 from gossamer_schedule.rules.decisions.thread_tiles import (
     are_whole_tiles,
     run_thread_tiles,
@@ -258,10 +261,10 @@ def _store(
 ) -> None:
     """Store the results around the caches, if that pays."""
     row_bytes = pattern.gather.row_bytes
-    stored = streaming_verdict(
+    stored = nontemporal_verdict(
         pattern.output, row_bytes, machine=context.machine, stats=context.stats
     )
-    store_around_caches(trace, pattern.output, streaming=stored, copy_block=copy_block)
+    store_results_nontemporal(trace, pattern.output, nontemporal=stored, copy_block=copy_block)
 
 
 def _accumulate_tile(

@@ -44,7 +44,7 @@ def separate_iterations(module: Module, context: RuleContext) -> PatternMatch | 
         )
         if planned is not None:
             later = {data_name(name) for name in buffers_accessed(*iterations[number + 1 :])}
-            decisions = _without_streaming(planned.decisions, later)
+            decisions = _without_nontemporal_stores(planned.decisions, later)
             trace.adopt(decisions, names=planned.names, choices=planned.choices)
             loop = _rows_in_parallel(function, iteration, trace=planned)
             if loop is not None:
@@ -95,7 +95,9 @@ def _vectorize_assignment(alone: Module, context: RuleContext) -> TraceBuilder |
     return trace
 
 
-def _without_streaming(decisions: Iterable[Decision], buffers: Set[str]) -> Iterator[Decision]:
+def _without_nontemporal_stores(
+    decisions: Iterable[Decision], buffers: Set[str]
+) -> Iterator[Decision]:
     """Yield the decisions without those that store around the caches what a later iteration accesses."""
     for decision in decisions:
         stored = {step.args["buffer"] for step in decision.steps if step.op == "store_nontemporal"}

@@ -1,4 +1,4 @@
-"""Results that are stored around the caches."""
+"""Results that are written by non-temporal stores, around the caches."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ LARGE_DIVISOR = 2
 and the line displaces rows of the dense operand (measured: 1.1 to 1.5 times faster, most on short rows)."""
 
 
-def streaming_verdict(
+def nontemporal_verdict(
     output: str, row_bytes: int, *, machine: Machine, stats: Stats | None
 ) -> Verdict:
     """Decide whether an output is stored around the caches, which has `row_bytes` bytes (0: unknown) for each
@@ -31,10 +31,10 @@ def streaming_verdict(
     )
 
 
-def store_around_caches(
-    trace: TraceBuilder, output: str, *, streaming: Verdict, copy_block: str
+def store_results_nontemporal(
+    trace: TraceBuilder, output: str, *, nontemporal: Verdict, copy_block: str
 ) -> None:
     """Let the block that copies to the output store around the caches, if that pays."""
-    if streaming.pays:
+    if nontemporal.pays:
         trace.record.store_nontemporal(block=copy_block, buffer=output)
-        trace.decide(f"{output} is stored around the caches", streaming.why)
+        trace.decide(f"{output} is stored around the caches", nontemporal.why)
