@@ -18,7 +18,8 @@ from gossamer.operators.spmm import SCRIPT
 
 pytestmark = pytest.mark.unserialized
 
-SOURCE = re.compile(r"/((?:packages|plugins)/[^/]+/src/.+)$")
+MODULE = re.compile(r"/(?:src|site-packages)/(gossamer\w*/.+)$")
+"""The path of a module in its distribution, in the tree as well as where a wheel is installed."""
 HOP = re.compile(r"^\| \d+\. .+? \| `(.+?)` \| `([\w.]+)`", re.MULTILINE)
 FEATURES = 23
 """The columns of the dense operands here. No other test has as many, whose kernels would be kept."""
@@ -60,8 +61,13 @@ def calls_of(function):
         function()
     finally:
         sys.setprofile(profile)
-    places = ((SOURCE.search(code.co_filename), code.co_qualname) for code in called)
+    places = ((MODULE.search(code.co_filename), code.co_qualname) for code in called)
     return [(place[1], name) for place, name in places if place]
+
+
+def hops_of(text):
+    """Return the paths of modules, as `calls_of` has them, and the functions in a table of hops."""
+    return [(MODULE.search(path)[1], name) for path, name in HOP.findall(text)]
 
 
 def require_called_in_order(hops, called):
@@ -113,7 +119,7 @@ def test_the_tables_name_files_and_functions_that_exist(root, page):
 
 def test_the_path_of_a_program_is_that_of_compile(page, matrix, dense, tmp_path, monkeypatch):
     monkeypatch.setenv("GOSSAMER_CACHE_DIR", str(tmp_path))
-    steps = HOP.findall(section(page, "`gs.compile(script)`"))
+    steps = hops_of(section(page, "`gs.compile(script)`"))
     rows, columns = matrix.shape
     sizes = {"m": rows, "n": columns, "feat_size": FEATURES, "nnz": matrix.nnz}
     arrays = {"a": matrix.data, "indptr": matrix.indptr, "indices": matrix.indices, "b": dense}
@@ -131,8 +137,8 @@ def test_the_hops_of_a_call_are_those_of_spmm(page, matrix, dense, tmp_path, mon
     monkeypatch.setenv("GOSSAMER_CACHE_DIR", str(tmp_path))
     tensor = gossamer.from_scipy(matrix)
     first, second, third = (calls_of(partial(gossamer.spmm, tensor, dense)) for _ in range(3))
-    require_called_in_order(HOP.findall(section(page, "`gs.spmm(A, B)`, called first")), first)
-    hops = HOP.findall(section(page, "`gs.spmm(A, B)`, called again"))
+    require_called_in_order(hops_of(section(page, "`gs.spmm(A, B)`, called first")), first)
+    hops = hops_of(section(page, "`gs.spmm(A, B)`, called again"))
     require_called_in_order([hop for hop in hops if hop[1] != "NativePlan"], second)
     ours = [hop for hop in third if "/operator_calls/" in hop[0]]
     assert ours == hops[:2], "later calls are the first two hops"
@@ -142,7 +148,7 @@ def test_the_steps_for_a_gpu_are_those_of_the_backend(page, matrix, dense, tmp_p
     monkeypatch.setenv("GOSSAMER_CACHE_DIR", str(tmp_path))
     target = "cuda-mma-sp:driver=interpreter"
     called = calls_of(lambda: gossamer.spmm(matrix, dense, target=target))
-    require_called_in_order(HOP.findall(section(page, "On a GPU")), called)
+    require_called_in_order(hops_of(section(page, "On a GPU")), called)
 
 
 def cache_names(path):

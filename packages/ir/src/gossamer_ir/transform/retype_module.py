@@ -17,12 +17,16 @@ def retype_module(module: Module, *, dtype: str, index_dtype: str) -> Module:
     Raises `ArgumentError` (`specialize.dtype`) for an invalid dtype, or one that another operand contradicts.
 
     >>> from gossamer_ir.script import parse_module
-    >>> from gossamer_testkit import script
-    >>> module = retype_module(parse_module(script("csr_spmm")), dtype="float64", index_dtype="int64")
-    >>> {buffer.dtype for buffer in module.functions[0].buffers}
-    {'float64'}
-    >>> module.functions[0].axes[1].indices_dtype
-    'int64'
+    >>> module = parse_module('''
+    ... @T.prim_func
+    ... def rows(x: T.handle, indptr: T.handle, indices: T.handle, m: T.int64, n: T.int64) -> None:
+    ...     I = T.dense_fixed(m)
+    ...     J = T.sparse_variable(I, (n, m), (indptr, indices), "int32")
+    ...     X = T.match_sparse_buffer(x, (I, J), "float32")
+    ... ''')
+    >>> module = retype_module(module, dtype="float64", index_dtype="int64")
+    >>> module.functions[0].buffers[0].dtype, module.functions[0].axes[1].indices_dtype
+    ('float64', 'int64')
     """
     (function,) = module.functions
     floats = [buffer.name for buffer in function.buffers if DType.parse(buffer.dtype).is_float]
