@@ -7,7 +7,6 @@ from typing import TypeAlias
 import torch
 
 from gossamer_formats import Decomposition, SparseTensor, to_torch
-from gossamer_formats.internal_api import WIDE_DTYPES
 from gossamer_ir.errors import ArgumentError
 from gossamer_ir.support.typed_calls import typed
 from gossamer_torch.checks import (
@@ -21,8 +20,6 @@ from gossamer_torch.checks import (
 )
 from gossamer_torch.counting_sort import counting_order
 from gossamer_torch.numpy_views import shared_array
-from gossamer_torch.patterns import keep_pattern
-from gossamer_torch.patterns_in_parts import pattern_in_parts
 from gossamer_torch.sparse_matrix import SparseMatrix
 
 SparseOperand: TypeAlias = SparseMatrix | torch.Tensor | SparseTensor | Decomposition
@@ -169,25 +166,11 @@ def _from_blocks(tensor: torch.Tensor, shape: tuple[int, int]) -> SparseMatrix:
 
 
 def matrix_of_gossamer(tensor: SparseTensor | Decomposition) -> SparseMatrix:
-    """Return a tensor of gossamer as a `SparseMatrix`. The products of one in parts are computed in these
-    parts, also with other values; its gradients and other operators use CSR, which is made once.
+    """Return a tensor of gossamer as a `SparseMatrix`; one in parts is composed again.
 
     >>> import gossamer as gs, scipy.sparse
     >>> matrix_of_gossamer(gs.from_scipy(scipy.sparse.eye_array(2))).to_dense()
     tensor([[1., 0.],
             [0., 1.]], dtype=torch.float64)
     """
-    if isinstance(tensor, Decomposition) and tensor.dtype.name in WIDE_DTYPES:
-        return _matrix_of_parts(tensor)
     return matrix_of_torch(to_torch(tensor.tocsr()))
-
-
-def _matrix_of_parts(tensor: Decomposition) -> SparseMatrix:
-    pattern, order = pattern_in_parts(tensor)
-    indices = pattern.structure.arrays
-    # Copies: users may write to the tensors.
-    crow, col = (torch.from_numpy(indices[name].copy()) for name in ("indptr", "indices"))
-    keep_pattern(pattern, crow, col)
-    values = tensor.gather_values([part.tensor.storage.values for part in tensor.parts])
-    rows, columns = tensor.shape
-    return SparseMatrix(crow, col, torch.from_numpy(values[order]), shape=(rows, columns))

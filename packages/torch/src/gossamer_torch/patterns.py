@@ -7,8 +7,8 @@ from typing import NamedTuple
 import numpy as np
 import torch
 
-from gossamer_formats import Decomposition, SparseTensor, from_arrays
-from gossamer_formats.internal_api import WIDE_DTYPES, replace_values, value_array_dtype
+from gossamer_formats import SparseTensor, from_arrays
+from gossamer_formats.internal_api import replace_values, value_array_dtype
 from gossamer_ir.support.arrays import Array
 from gossamer_torch.counting_sort import counting_order
 from gossamer_torch.kept_results import memoize_with
@@ -24,19 +24,10 @@ class Transposed(NamedTuple):
 
 class CheckedPattern:
     """The checked index arrays of a matrix in CSR. They are copies, so that no write to the tensors can make
-    a kernel read out of bounds. `parts` is the same matrix in parts, which products are computed in; its
-    values are in the order of CSR."""
+    a kernel read out of bounds."""
 
-    def __init__(
-        self,
-        crow: torch.Tensor,
-        col: torch.Tensor,
-        columns: int,
-        *,
-        parts: Decomposition | None = None,
-    ) -> None:
+    def __init__(self, crow: torch.Tensor, col: torch.Tensor, columns: int) -> None:
         self.structure = _structure(shared_array(crow), shared_array(col), columns)
-        self._parts = parts
         self._transposed: Transposed | None = None
         self._masks: dict[str, SparseTensor] = {}
 
@@ -68,15 +59,6 @@ class CheckedPattern:
             values = values.detach().index_select(0, order)
         return replace_values(structure, shared_array(values), dtype_name_of(values))
 
-    def factor(self, values: torch.Tensor, *, transposed: bool) -> SparseTensor | Decomposition:
-        """Return the matrix for a product with a dense one: as `matrix`, or in its parts if it has any. The
-        transposed matrix and that of narrow values are in CSR."""
-        parts, dtype = self._parts, dtype_name_of(values)
-        if parts is None or transposed or dtype not in WIDE_DTYPES:
-            return self.matrix(values, transposed=transposed)
-        converted = parts if dtype == parts.dtype.name else parts.astype(dtype)
-        return converted.with_values(shared_array(values))
-
 
 def kept_pattern(crow: torch.Tensor, col: torch.Tensor, columns: int) -> CheckedPattern:
     """Return the pattern of a matrix in CSR, which is made and checked at the first call with its tensors.
@@ -86,11 +68,6 @@ def kept_pattern(crow: torch.Tensor, col: torch.Tensor, columns: int) -> Checked
     return memoize_with(
         (crow, col), ("pattern", columns), lambda: CheckedPattern(crow, col, columns)
     )
-
-
-def keep_pattern(pattern: CheckedPattern, crow: torch.Tensor, col: torch.Tensor) -> None:
-    """Keep a pattern for new tensors with its indices, so that `kept_pattern` returns it."""
-    memoize_with((crow, col), ("pattern", pattern.structure.shape[1]), lambda: pattern)
 
 
 def _structure(indptr: Array, indices: Array, columns: int) -> SparseTensor:
