@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import scipy.sparse
 
+import gossamer
 from gossamer.einsum_programs.einsum_operands import read_operands
 from gossamer_ir.errors import ArgumentError
 
@@ -24,6 +25,12 @@ def test_the_iterated_operand_has_the_fewest_elements():
 def test_an_operand_with_fewer_letters_is_looked_up():
     vector = scipy.sparse.csr_array(np.ones((1, 4)))
     assert read("ij,kj->i", FULLER, vector.toarray()).program.iterated == 0
+
+
+def test_a_tensor_in_parts_is_read_in_csr():
+    parts = gossamer.decompose(gossamer.SparseTensor(FULLER), "hyb", c=2, k=2)
+    (tensor,) = read("ij->i", parts).sparse.values()
+    np.testing.assert_array_equal(tensor.toarray(), FULLER.toarray())
 
 
 def test_sizes_are_those_of_letters():

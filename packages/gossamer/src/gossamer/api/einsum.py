@@ -39,10 +39,11 @@ def einsum(
     """Return a sum of products of sparse and dense operands.
 
     `subscripts` are those of `numpy.einsum`, without `...`, such as "ij,jk->ik". Operands are `SparseTensor`s
-    in any format, SciPy matrices and arrays, of float32 or float64. The stored elements of one sparse operand
-    are iterated, and elements of the other operands are read by their coordinates. `reducer` is "sum", "max"
-    or "min" of the products; the latter two are those of stored elements only. `epilogue` is an expression of
-    the script in `out`, applied to each element of the result, such as "T.max(out, 0.0)".
+    in any format, tensors in parts (`Decomposition`), which are computed in CSR, SciPy matrices and arrays,
+    of float32 or float64. The stored elements of one sparse operand are iterated, and elements of the other
+    operands are read by their coordinates. `reducer` is "sum", "max" or "min" of the products; the latter two
+    are those of stored elements only. `epilogue` is an expression of the script in `out`, applied to each
+    element of the result, such as "T.max(out, 0.0)".
 
     The result is an array; if its subscripts are those of the iterated operand, it is a `SparseTensor` with
     the pattern and the format of that. A dimension without terms has 0, -inf or inf.

@@ -10,7 +10,7 @@ import numpy as np
 
 from gossamer.einsum_programs.subscripts import Subscripts, parse_subscripts, require_operand_count
 from gossamer.einsum_programs.written_program import EinsumProgram, ReducerName
-from gossamer_formats import SparseTensor
+from gossamer_formats import Decomposition, SparseTensor
 from gossamer_ir.errors import ArgumentError, UnsupportedError
 from gossamer_ir.support.arrays import Array
 from gossamer_ir.support.message_texts import either, in_quotes
@@ -67,6 +67,8 @@ def read_operands(
 def _read_operand(operand: Any) -> SparseTensor | Array:
     if isinstance(operand, SparseTensor):
         return operand
+    if isinstance(operand, Decomposition):
+        return operand.tocsr()
     if hasattr(operand, "tocsr"):
         return SparseTensor(operand)
     return np.asarray(operand)
