@@ -1,5 +1,7 @@
 """Products with 2:4 matrices, compared with NumPy's of the dense matrix."""
 
+import importlib
+
 import numpy as np
 import pytest
 from scipy import sparse
@@ -8,6 +10,7 @@ import gossamer as gs
 from gossamer.operator_calls import operator_kernels
 from gossamer_formats import SparseTensor, borrow_scipy, from_arrays
 from gossamer_ir.errors import ArgumentError, FormatError
+from gossamer_machine import Grid, Machine
 
 DTYPES = {
     "float16": "float32",
@@ -277,3 +280,29 @@ def test_calls_with_one_variant_share_a_kernel():
     kept = len(operator_kernels._built)
     gs.matmul_24(n_m_array(9, 32, "int8"), dense_operand(32, 7, "int8"))
     assert len(operator_kernels._built) == kept > 0
+
+
+@pytest.fixture
+def on_a_grid(monkeypatch):
+    """The name of a target whose kernels run on this CPU, but whose machine has grids and tensor cores."""
+    grid = Grid(warp=32, block_threads=1024, shared_memory=49152, multiprocessors=108)
+    machine = Machine(
+        grid=grid, block_products=(("int8", "dense"),), n_m_products=(("int8", "sparse"),)
+    )
+    module = importlib.import_module("gossamer.operators.matmul_24")
+    monkeypatch.setattr(module, "machine_for", lambda _: machine)
+    return "generic-cpu:vector_bits=256"
+
+
+def test_few_features_are_multiplied_by_the_kernel_for_2_4_on_a_grid(on_a_grid):
+    dense, B = n_m_array(64, 64, "int8"), dense_operand(64, 16, "int8")
+    product = gs.matmul_24(gs.prune(dense, "2:4"), B, target=on_a_grid)
+    np.testing.assert_array_equal(product, dense.astype(np.int32) @ B)
+
+
+@pytest.mark.parametrize("features", [16, 4096])
+def test_many_features_are_multiplied_in_blocks_on_a_grid(features, on_a_grid):
+    sizes = {"m": 4096, "groups": 1024, "feat_size": features}
+    dtypes = {"A": "int8", "B": "int8"}
+    report = gs.explain("matmul_24", target=on_a_grid, dtypes=dtypes, specialize=sizes)
+    assert ("dense blocks" in report.decisions[0].what) == (features == 4096)
