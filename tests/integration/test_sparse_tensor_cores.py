@@ -13,7 +13,7 @@ from gossamer.operator_calls.operator_program import Variant, module_of, program
 from gossamer.operators.matmul_24 import PROGRAM
 from gossamer.pipeline import stage_texts
 from gossamer_cuda_mma_sp.instructions.matrix_instructions import PTX_TYPES
-from gossamer_cuda_mma_sp.intrinsics.n_m_intrinsics import TILE
+from gossamer_cuda_mma_sp.intrinsics.n_m_intrinsics import PAIRED_TILE, TILE
 from gossamer_ir.errors import FormatError
 from gossamer_ir.interpret import run
 from gossamer_ir.script import parse_module, print_module
@@ -22,8 +22,8 @@ from tests.integration.block_problems import block_problem
 from tests.integration.math_oracle import tf32
 
 TARGET = "cuda-mma-sp:driver=interpreter"
-TILES = TILE // 16 * (TILE // 8)
-"""The instructions that multiply the tiles of a warp."""
+TILES, PAIRED_TILES = (size // 16 * (size // 8) for size in (TILE, PAIRED_TILE))
+"""The instructions that multiply the tiles of a warp, and those of the pattern 4:8."""
 SHAPES = [(16, 32, 8), (1, 4, 2), (5, 7, 3), (17, 66, 9), (40, 130, 33), (33, 64, 1)]
 
 
@@ -312,7 +312,8 @@ def test_the_instruction_of_a_precision_is_used_where_it_is_native(precision, in
     stored = STORED.get(precision, precision)
     module = module_of(program_for(PROGRAM, precision), Variant(stored))
     code = ptx(print_module(module), 16, target=OLDER)
-    assert code.count(f"mma.sp::ordered_metadata.sync.aligned.{instruction}") == TILES
+    tiles = PAIRED_TILES if precision.endswith("int4") else TILES
+    assert code.count(f"mma.sp::ordered_metadata.sync.aligned.{instruction}") == tiles
 
 
 ADA = "cuda-mma-sp:arch=sm_89,driver=interpreter"

@@ -11,7 +11,6 @@ from gossamer_ir.core.build import integer_value
 from gossamer_ir.core.statement_kinds import effects_of
 from gossamer_ir.errors import UnsupportedError
 from gossamer_ir.nodes import For, Function, Module, Stmt, Store
-from gossamer_ir.script import print_expr
 from gossamer_ir.traversal.buffer_definitions import allocations, buffers_allocated
 from gossamer_ir.traversal.statement_queries import allocation_of
 from gossamer_ir.traversal.walk import stmts
@@ -128,6 +127,8 @@ class _StoreChecker:
         self, store: Store, loop: For, context: StoreContext
     ) -> UnsupportedError:
         if loop.var in let_dependences(*store.indices, value_of=self._values.get):
+            from gossamer_ir.script import print_expr  # the printer is for errors only
+
             indices = ", ".join(map(print_expr, store.indices))
             return UnsupportedError(
                 "lower.check_stores.not_proved",
