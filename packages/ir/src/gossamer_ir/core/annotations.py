@@ -6,12 +6,14 @@ A program may have other keys too, which are kept for readers and block filters,
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Literal, TypeAlias
+from typing import Literal, TypeAlias, TypeVar
 
 import msgspec
 from msgspec.structs import replace
 
-from gossamer_ir.nodes import Block, Function, Iteration
+from gossamer_ir.nodes import Block, For, Function, Iteration
+
+N = TypeVar("N", Block, For, Function, Iteration)
 
 ATOMIC = "atomic"
 BLOCK_FILTER = "block_filter"
@@ -183,12 +185,11 @@ def is_composable(function: Function) -> bool:
     return bool(dict(function.annotations).get(COMPOSABLE, False))
 
 
-def without_annotation(function: Function, key: str) -> Function:
-    """Return the function without an annotation; the same object if it does not have this key.
+def without_annotation(node: N, key: str) -> N:
+    """Return a node without an annotation; the same object if it does not have this key.
 
     >>> without_annotation(Function("f", (), (), annotations=((COMPOSABLE, 1),)), COMPOSABLE).annotations
     ()
     """
-    kept = tuple(item for item in function.annotations if item[0] != key)
-    same = len(kept) == len(function.annotations)
-    return function if same else replace(function, annotations=kept)
+    kept = tuple(item for item in node.annotations if item[0] != key)
+    return node if len(kept) == len(node.annotations) else replace(node, annotations=kept)

@@ -24,7 +24,7 @@ from gossamer_ir.analysis.accesses.init_nests import (
 )
 from gossamer_ir.analysis.proofs.program_point import is_invariant
 from gossamer_ir.arith.simplify import simplify_unguarded
-from gossamer_ir.core.annotations import PIPELINE
+from gossamer_ir.core.annotations import PIPELINE, without_annotation
 from gossamer_ir.core.build import ONE, index_var
 from gossamer_ir.core.conditions import conjunction
 from gossamer_ir.core.statement_kinds import effects_of
@@ -227,8 +227,7 @@ class _BlockLowerer:
 def _loop_header(loop: For) -> For:
     """Return a loop without its body and without the annotation of software pipelining."""
     # Software pipelining needs the stages of the original body.
-    kept = tuple(item for item in loop.annotations if item[0] != PIPELINE)
-    return replace(loop, body=(), annotations=kept)
+    return replace(without_annotation(loop, PIPELINE), body=())
 
 
 def _require_allocated(loop: For, block: Block) -> None:

@@ -16,7 +16,7 @@ from msgspec.structs import replace
 
 from gossamer_ir.analysis.statements.async_copies import COPIED_BYTES, contiguous_copy
 from gossamer_ir.analysis.statements.software_pipelining import copies_ahead, is_pipelined
-from gossamer_ir.core.annotations import PIPELINE
+from gossamer_ir.core.annotations import PIPELINE, without_annotation
 from gossamer_ir.core.build import add, binary, index, index_var, sub
 from gossamer_ir.nodes import (
     Allocate,
@@ -123,7 +123,7 @@ class _Injector:
             return (inner,)
         stages = _stages_of(inner, self._function)
         if stages is None:
-            return (_without_mark(inner),)
+            return (without_annotation(inner, PIPELINE),)
         return self._pipeline_loop(stages)
 
     def _pipeline_loop(self, stages: _Stages) -> tuple[Stmt, ...]:
@@ -133,7 +133,7 @@ class _Injector:
             expr if let is None else let.var
             for expr, let in zip((loop.start, loop.extent), lets, strict=True)
         )
-        loop = replace(_without_mark(loop), start=start, extent=extent)
+        loop = replace(without_annotation(loop, PIPELINE), start=start, extent=extent)
         number = sub(index_var(loop.var), start)
         last = stages.count - 1
         first = [
@@ -175,11 +175,6 @@ class _Injector:
         if copy is None or copy.size not in COPIED_BYTES or copy.load.buffer in self._allocated:
             return None
         return AsyncCopy((copy.store,))
-
-
-def _without_mark(loop: For) -> For:
-    annotations = tuple(item for item in loop.annotations if item[0] != PIPELINE)
-    return replace(loop, annotations=annotations)
 
 
 # Other statements: copies if they fill shared memory; only a let is needed by both parts.

@@ -12,7 +12,7 @@ from gossamer_ir.analysis.statements.atomic_accumulation import (
     is_atomic,
     is_shared,
 )
-from gossamer_ir.core.annotations import ATOMIC
+from gossamer_ir.core.annotations import ATOMIC, without_annotation
 from gossamer_ir.errors import UnsupportedError
 from gossamer_ir.nodes import (
     Atomic,
@@ -103,8 +103,7 @@ def _lower_loop(loop: For, allocated: Set[str], namer: Namer) -> For:
         # Another thread may be between the load and the store of such an element.
         if isinstance(node, READS) and node.buffer in combined:
             raise _unsupported_error(node.buffer)
-    kept = tuple(item for item in loop.annotations if item[0] != ATOMIC)
-    return replace(loop, body=body, annotations=kept)
+    return replace(without_annotation(loop, ATOMIC), body=body)
 
 
 def _unsupported_error(buffer_name: str) -> UnsupportedError:

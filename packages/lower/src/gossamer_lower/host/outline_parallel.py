@@ -12,7 +12,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from gossamer_ir.core.annotations import ATOMIC
+from gossamer_ir.core.annotations import ATOMIC, without_annotation
 from gossamer_ir.core.build import handle, index_var, sub
 from gossamer_ir.facts.fact_kinds import buffers_of_fact
 from gossamer_ir.nodes import (
@@ -212,5 +212,4 @@ def _serial(stmt: Stmt) -> Stmt:
     if not isinstance(stmt, For) or stmt.kind != "parallel":
         return stmt
     # No weight or grain either: a serial loop distributes nothing.
-    kept = tuple(item for item in stmt.annotations if item[0] != ATOMIC)
-    return replace(stmt, kind="serial", weight=None, grain=None, annotations=kept)
+    return replace(without_annotation(stmt, ATOMIC), kind="serial", weight=None, grain=None)

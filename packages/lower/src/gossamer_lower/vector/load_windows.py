@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from gossamer_ir.analysis.invariants import invariant_facts
 from gossamer_ir.analysis.proofs.program_point import is_invariant
 from gossamer_ir.arith.simplify import simplify_body
-from gossamer_ir.core.annotations import WINDOW
+from gossamer_ir.core.annotations import WINDOW, without_annotation
 from gossamer_ir.core.build import ONE, ZERO, add, index, index_var, integer_value, sub, widen
 from gossamer_ir.core.conditions import TRUE, short_circuit_conjunction
 from gossamer_ir.core.dtypes import DType
@@ -138,8 +138,7 @@ class _WindowLoader(SerialLoopVisitor):
         elements = dict(loop.annotations).get(WINDOW)
         if elements is None:
             return (self.inside(loop),)
-        kept = tuple(item for item in loop.annotations if item[0] != WINDOW)
-        plain = replace(loop, annotations=kept)
+        plain = without_annotation(loop, WINDOW)
         loads = {load: self._starts(load, loop) for load in collect(Load, *loop.body)}
         starts = next(filter(None, loads.values()), None)
         shared = [load for load, other in loads.items() if other is not None and other == starts]

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 import msgspec
 from msgspec.structs import replace
 
-from gossamer_ir.core.annotations import EQUAL_INDICES
+from gossamer_ir.core.annotations import EQUAL_INDICES, without_annotation
 from gossamer_ir.core.constants import constant
 from gossamer_ir.core.dtypes import DType
 from gossamer_ir.core.statement_kinds import effects_of
@@ -96,8 +96,7 @@ class _GatherSharer(SerialLoopVisitor):
     """Shares the gathers of the loops of one function."""
 
     def serial_loop(self, loop: For) -> Stmts:
-        kept = tuple(item for item in loop.annotations if item[0] != EQUAL_INDICES)
-        plain = replace(loop, annotations=kept)
+        plain = without_annotation(loop, EQUAL_INDICES)
         if not dict(loop.annotations).get(EQUAL_INDICES, False):
             return (self.inside(plain),)
         gathers = {stmt: tuple(self._gathers(stmt)) for stmt in loop.body}

@@ -3,18 +3,13 @@
 from __future__ import annotations
 
 from gossamer_ir.core.annotations import BLOCK_FILTER
-from gossamer_ir.nodes import Annotations, Block, Function
+from gossamer_ir.nodes import Block, Function
 
 
 def filter_of(function: Function) -> str | None:
     """Return the annotation key that blocks must have, or None if the function has no filter."""
     key = dict(function.annotations).get(BLOCK_FILTER)
     return key if isinstance(key, str) else None
-
-
-def without_filter(function: Function) -> Annotations:
-    """Return the annotations of a function except its filter."""
-    return tuple(item for item in function.annotations if item[0] != BLOCK_FILTER)
 
 
 def is_selected(block: Block, function: Function) -> bool:

@@ -11,7 +11,7 @@ from typing import TypeAlias
 
 from msgspec.structs import replace
 
-from gossamer_ir.core.annotations import UNSAFE
+from gossamer_ir.core.annotations import UNSAFE, without_annotation
 from gossamer_schedule.cursor.cursor_at import Cursor
 from gossamer_schedule.definition.change import Change
 
@@ -35,7 +35,7 @@ def marked_unsafe(change: Change) -> Change:
     root, function = change.root, change.root.function
     step = f"{root.primitive.removeprefix('unsafe_')}({', '.join(change.names)})"
     before = [str(value) for key, value in function.annotations if key == UNSAFE]
-    others = tuple(item for item in function.annotations if item[0] != UNSAFE)
+    others = without_annotation(function, UNSAFE).annotations
     mark = (UNSAFE, "; ".join((*before, step)))
     marked = replace(function, annotations=(*others, mark))
     return replace(change, root=root.with_function(marked))

@@ -25,8 +25,8 @@ MIN_BYTES = 512
 MIN_USES = 16
 """The elements for each row of the dense matrices from which it pays to copy these rows."""
 
-PART_OF_CACHE = 0.75
-"""The part of the private cache that a panel may take."""
+CACHE_FRACTION = 0.75
+"""The fraction of the private cache that a panel may take."""
 
 
 def feature_panels(
@@ -47,7 +47,7 @@ def feature_panels(
     machine = machine_for(target or DEFAULT_TARGET)
     if machine.grid is not None:
         return whole
-    cached = int(PART_OF_CACHE * machine.private_cache)
+    cached = int(CACHE_FRACTION * machine.private_cache)
     unit = MIN_BYTES // gathered.itemsize
     widest = cached // (columns * MIN_BYTES) * unit
     if not 0 < widest < features:

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from msgspec.structs import replace
 
-from gossamer_ir.core.annotations import PIPELINE
+from gossamer_ir.core.annotations import PIPELINE, without_annotation
 from gossamer_ir.nodes import For, Function, Node, Stmt
 from gossamer_ir.traversal.access_types import ACCESSES
 from gossamer_ir.traversal.buffer_uses import buffers_read_in, outer_writes
@@ -70,12 +70,7 @@ def without_stale_pipelines(function: Function) -> Function:
     def rule(node: Node) -> For | None:
         if not isinstance(node, For) or node.var not in stale:
             return None
-        return replace(
-            node,
-            annotations=tuple(
-                annotation for annotation in node.annotations if annotation[0] != PIPELINE
-            ),
-        )
+        return without_annotation(node, PIPELINE)
 
     return replace(function, body=rewrite_body(function.body, rule, leaves=False))
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from gossamer_ir.core.annotations import ANNOTATIONS
+from gossamer_ir.core.annotations import ANNOTATIONS, without_annotation
 from gossamer_ir.nodes import STAGES
 from gossamer_schedule.cursor.cursor_at import Cursor
 from gossamer_schedule.cursor.find import find_named
@@ -57,7 +57,7 @@ def annotate(
             hint=kind.elsewhere,
         )
 
-    others = tuple(item for item in cursor.node.annotations if item[0] != key)
+    others = without_annotation(cursor.node, key).annotations
     marked = replace(cursor.node, annotations=(*others, (key, value)))
 
     return Change(cursor.replace_with((marked,)), (name,))

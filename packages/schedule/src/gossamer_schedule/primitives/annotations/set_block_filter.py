@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from gossamer_ir.core.annotations import BLOCK_FILTER
+from gossamer_ir.core.annotations import BLOCK_FILTER, without_annotation
 from gossamer_ir.traversal.names import is_identifier
-from gossamer_schedule.cursor.block_filter import without_filter
 from gossamer_schedule.cursor.cursor_at import Cursor
 from gossamer_schedule.cursor.requirements import LOOP_STAGES
 from gossamer_schedule.definition.change import Change
@@ -41,6 +40,7 @@ def set_block_filter(root: Cursor, key: str, *, function: str | None = None) -> 
             f"'{key}' cannot be the key of an annotation.",
             hint="Expected an identifier.",
         )
-    annotations = (*without_filter(root.function), (BLOCK_FILTER, key))
+    others = without_annotation(root.function, BLOCK_FILTER).annotations
+    annotations = (*others, (BLOCK_FILTER, key))
 
     return Change(root.with_function(replace(root.function, annotations=annotations)), ())

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from msgspec.structs import replace
-
-from gossamer_ir.core.annotations import ANNOTATIONS
+from gossamer_ir.core.annotations import ANNOTATIONS, without_annotation
 from gossamer_ir.nodes import STAGES
 from gossamer_schedule.cursor.cursor_at import Cursor
 from gossamer_schedule.cursor.find import find_named
@@ -54,7 +52,4 @@ def unannotate(root: Cursor, name: str, *, key: str, function: str | None = None
             place=cursor.place,
         )
 
-    others = tuple(item for item in cursor.node.annotations if item[0] != key)
-    changed = replace(cursor.node, annotations=others)
-
-    return Change(cursor.replace_with((changed,)), (name,))
+    return Change(cursor.replace_with((without_annotation(cursor.node, key),)), (name,))

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from msgspec.structs import replace
-
-from gossamer_schedule.cursor.block_filter import without_filter
+from gossamer_ir.core.annotations import BLOCK_FILTER, without_annotation
 from gossamer_schedule.cursor.cursor_at import Cursor
 from gossamer_schedule.cursor.requirements import LOOP_STAGES
 from gossamer_schedule.definition.change import Change
@@ -28,12 +26,12 @@ def unset_block_filter(root: Cursor, *, function: str | None = None) -> Change:
     >>> get_blocks(unset_block_filter(filtered).module)
     ('fetch', 'scale')
     """
-    remaining = without_filter(root.function)
-    if remaining == root.function.annotations:
+    unfiltered = without_annotation(root.function, BLOCK_FILTER)
+    if unfiltered is root.function:
         raise schedule_error(
             "unset_block_filter.no_filter",
             f"Function '{root.function.name}' has no block filter.",
             hint="Apply set_block_filter before.",
         )
 
-    return Change(root.with_function(replace(root.function, annotations=remaining)), ())
+    return Change(root.with_function(unfiltered), ())

@@ -11,7 +11,7 @@ from gossamer_ir.analysis.statements.software_pipelining import (
     MIN_STAGES,
     copies_ahead,
 )
-from gossamer_ir.core.annotations import PIPELINE
+from gossamer_ir.core.annotations import PIPELINE, without_annotation
 from gossamer_ir.core.build import integer_value
 from gossamer_ir.nodes import For, Stmt
 from gossamer_ir.traversal.buffer_definitions import allocations
@@ -63,7 +63,7 @@ def pipeline(root: Cursor, loop: str, *, stages: int = 2, function: str | None =
     copies = _required_copies(cursor)
     _require_own_values(cursor, copies)
 
-    others = tuple(item for item in cursor.node.annotations if item[0] != PIPELINE)
+    others = without_annotation(cursor.node, PIPELINE).annotations
     marked = replace(cursor.node, annotations=(*others, (PIPELINE, stages)))
 
     return Change(cursor.replace_with((marked,)), (loop,))
