@@ -132,9 +132,8 @@ class RepeatedProducts:
 
     def _choose(self, tensor: SparseTensor, sizes: tuple[int, ...], history: CallHistory) -> None:
         """Choose a format, and the numbers of calls that pay for it."""
-        from gossamer.operator_calls.prepared_formats.chosen_format import (
-            CHOICE,  # Imported late: rarely due.
-        )
+        # Imported late: rarely due.
+        from gossamer.operator_calls.prepared_formats.chosen_format import CHOICE
 
         with compiling:
             if history.choice is not None:
