@@ -10,6 +10,7 @@ import numpy as np
 
 from benchmarks.contenders import OURS
 from benchmarks.contenders.contender import ContenderCall, UnavailableError
+from benchmarks.gpu.encoded_integers import encoded_integers
 from benchmarks.gpu.gpu_clocks import GpuClock, cupy_clock, driver_clock, host_clock, torch_clock
 from benchmarks.operator_case import OperatorCase
 
@@ -95,16 +96,17 @@ def _bound_n_m(case: OperatorCase, out: Any, placed: Any, target: str) -> Any:
     from gossamer.operators.matmul_24 import PROGRAM, operands
     from gossamer_formats import prune
     from gossamer_formats.internal_api import VALUE_DTYPES, value_array_dtype
+    from gossamer_ir.intrinsics.float8_operands import FLOAT8_OPERANDS
 
-    dtype = case.value_dtype
-    if dtype not in VALUE_DTYPES:
-        raise UnavailableError(f"gossamer does not have {dtype}")
+    dtype = str(case.value_dtype)
     left, right = case.operands
     matrix: Any = _stored_values(left, dtype)
-    if value_array_dtype(dtype).name != dtype:
+    if dtype in VALUE_DTYPES and value_array_dtype(dtype).name != dtype:
         # Only a tensor tells these from integers.
         matrix = prune(left.astype(np.float32), "2:4").astype(dtype)
-    checked = operands(matrix, _stored_values(right, dtype))
+    checked = operands(
+        matrix, _stored_values(right, dtype), dtype if dtype in FLOAT8_OPERANDS else None
+    )
     kernel = kernel_for(kernel_request(checked, PROGRAM), target=target).kernel
     arguments = kernel_arguments(checked, PROGRAM, out)
     on_device = {
@@ -139,8 +141,10 @@ BINDINGS: dict[str, Callable[..., Any]] = {MATMUL_24: _bound_n_m, BLOCK_SPMM: _b
 
 
 def _stored_values(integers: Array, dtype: str) -> Array:
-    from gossamer_formats.internal_api import converted_values
+    from gossamer_formats.internal_api import VALUE_DTYPES, converted_values
 
+    if dtype not in VALUE_DTYPES:
+        return encoded_integers(integers, dtype)
     return converted_values(integers.astype(np.float32), "float32", dtype)
 
 

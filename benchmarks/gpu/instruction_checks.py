@@ -16,6 +16,7 @@ from functools import cache
 
 import numpy as np
 
+from benchmarks.gpu.encoded_integers import UNSIGNED, encoded_integers
 from gossamer_cuda_mma_sp.codegen.instruction_kernel import instruction_kernels_ptx, operand_counts
 from gossamer_cuda_mma_sp.device.gpu_device import GpuDevice, gpu_device
 from gossamer_cuda_mma_sp.driver.cuda_driver import DEFAULT_STREAM
@@ -36,7 +37,6 @@ from gossamer_ir.support.arrays import Array
 LANES, ROWS, COLUMNS = 32, 16, 8
 LARGEST = 4
 """Of the elements of A and B: sums stay exact in float16."""
-UNSIGNED = ("uint8", "uint4")
 
 
 @cache
@@ -189,32 +189,6 @@ def sums_of(words: Array, instruction: MatrixInstruction) -> Array:
     result = np.empty((ROWS, COLUMNS), instruction.accumulator)
     result[sum_places()] = in_lanes
     return result
-
-
-def encoded_integers(matrix: Array, dtype: str) -> Array:
-    """Return integers as elements of a dtype, as NumPy stores them.
-
-    >>> encoded_integers(np.array([1, -3]), "float8_e4m3").tolist()
-    [56, 196]
-    """
-    # Small integers are exact in all of these, so that bits can be cut off.
-    match dtype:
-        case "float16":
-            return matrix.astype(np.float16)
-        case "tfloat32":
-            return matrix.astype(np.float32)
-        case "bfloat16":
-            return (matrix.astype(np.float32).view(np.uint32) >> 16).astype(np.uint16)
-        case "float8_e5m2":
-            return (matrix.astype(np.float16).view(np.uint16) >> 8).astype(np.uint8)
-        case "float8_e4m3":
-            # The exponent has a bias of 7 in place of 15, the significand 3 bits in place of 10.
-            magnitude = np.abs(matrix).astype(np.float16).view(np.uint16).astype(np.int64)
-            bits: Array = np.where(magnitude, (magnitude - (8 << 10)) >> 7, 0)
-            signed: Array = bits | (matrix < 0) << 7
-            return signed.astype(np.uint8)
-        case _:
-            return matrix.astype(np.uint8 if dtype in UNSIGNED else np.int8)
 
 
 def packed_elements(elements: Array, dtype: str) -> Array:
