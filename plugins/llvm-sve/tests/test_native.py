@@ -28,7 +28,9 @@ def backend():
     return ScalableBackend(NATIVE)
 
 
-@pytest.mark.parametrize("target", ["", ":vl_min=256", ":cpu=a64fx", ":vector_bits=2048"])
+@pytest.mark.parametrize(
+    "target", ["", ":least_vector_bits=256", ":cpu=a64fx", ":vector_bits=2048"]
+)
 def test_a_machine_runs_code_that_needs_no_more_than_it_has(target):
     cpu = cpu_of(Target.parse(f"llvm-sve{target}"))
     assert reason_against_cpu(cpu, vector_bits=256, features=GRAVITON3) is None
@@ -37,7 +39,10 @@ def test_a_machine_runs_code_that_needs_no_more_than_it_has(target):
 @pytest.mark.parametrize(
     ("target", "reason"),
     [
-        (":vl_min=512", "have 256 bits, and the code relies on 512 (vl_min=512)"),
+        (
+            ":least_vector_bits=512",
+            "have 256 bits, and the code relies on 512 (least_vector_bits=512)",
+        ),
         (":features=sve2", "lacks sve2."),
         (":features=sme", "lacks sme."),
         (":cpu=neoverse-v2", "lacks altnzcv, fptoint, sve2."),
@@ -51,7 +56,10 @@ def test_what_a_machine_lacks_is_named(target, reason):
 @pytest.mark.parametrize(
     ("target", "reason"),
     [
-        ("llvm-rvv:vl_min=512", "have 256 bits, and the code relies on 512 (vl_min=512)"),
+        (
+            "llvm-rvv:least_vector_bits=512",
+            "have 256 bits, and the code relies on 512 (least_vector_bits=512)",
+        ),
         ("llvm-rvv:features=zba+zvfh", "lacks zba, zvfh."),
         ("llvm-rvv:cpu=spacemit-x60", "lacks zba, zbb, zbs, zicond, zvfh."),
     ],
@@ -96,10 +104,10 @@ def test_scalable_lanes_have_the_length_of_this_machine(flat, load):
 
 @here
 def test_a_minimum_above_the_vectors_of_this_machine_is_refused(backend, flat):
-    target = Target.parse(f"{backend.name}:vl_min={2 * scalable_vector_bits()}")
-    assert f"vl_min={2 * scalable_vector_bits()}" in backend.probe(target).reason
+    target = Target.parse(f"{backend.name}:least_vector_bits={2 * scalable_vector_bits()}")
+    assert f"least_vector_bits={2 * scalable_vector_bits()}" in backend.probe(target).reason
     artifact = backend.compile(flat("Y[0] = X[0]"), target)
-    with pytest.raises(ArgumentError, match="vl_min") as caught:
+    with pytest.raises(ArgumentError, match="least_vector_bits") as caught:
         backend.load(artifact)
     assert caught.value.code == "scalable_cpu.load"
 

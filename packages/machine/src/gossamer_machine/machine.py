@@ -32,13 +32,13 @@ class Grid(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class Machine(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The machine that runs a program: the default is a server with vectors of 512 bits.
 
-    >>> Machine(vector_bits=256).lanes("float64"), Machine(vector_registers=16).accumulators
+    >>> Machine(least_vector_bits=256).lanes("float64"), Machine(vector_registers=16).accumulators
     (4, 8)
     """
 
-    vector_bits: int = 512
-    """The bits of a vector register. If vectors are scalable, the least number of bits: the code works
-    for any multiple."""
+    least_vector_bits: int = 512
+    """The least number of bits of a vector register. If vectors are scalable, the code works for any
+    multiple; else all have as many."""
     vector_registers: int = 32
     is_scalable: bool = False
     private_cache: int = 1 << 20
@@ -55,7 +55,7 @@ class Machine(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     block_products: tuple[tuple[str, str], ...] = ()
     """Intrinsics that add products of blocks and a dense matrix in matrix registers, by the dtype of the
     operands; sums are float32."""
-    product_bits: int = 512
+    least_product_bits: int = 512
     """The least bits of the vectors of matrix registers."""
     n_m_products: tuple[tuple[str, str], ...] = ()
     """Intrinsics that add the products of a 2:4 matrix and a dense one, by the dtype of the operands."""
@@ -71,7 +71,7 @@ class Machine(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         >>> Machine().lanes("float32", holding=100), Machine().lanes("float32", holding=5)
         (16, 8)
         """
-        lanes = self.vector_bits // max(8, DType.parse(dtype).bits)
+        lanes = self.least_vector_bits // max(8, DType.parse(dtype).bits)
         while holding is not None and lanes // 2 >= max(1, holding):
             lanes //= 2
         return lanes
@@ -113,7 +113,7 @@ def machine_of(target: Target) -> Machine:
     if vscale == NATIVE_VSCALE:
         vscale = bits // VSCALE_UNIT_BITS
     return Machine(
-        vector_bits=bits,
+        least_vector_bits=bits,
         private_cache=int(values["l2"]),
         shared_cache=int(values["l3"]),
         gathers=str(values["gathers"]),

@@ -38,7 +38,10 @@ def _optimize(module: Module, cpu: ScalableCpu) -> llvm.ModuleRef:
 @cache
 def _abi(cpu: ScalableCpu) -> Abi:
     extension = cpu.extension
-    least, most = (bits // extension.vscale_bits for bits in (cpu.vl_min, extension.most_bits))
+    least, most = (
+        bits // extension.vscale_bits
+        for bits in (cpu.least_vector_bits, extension.most_vector_bits)
+    )
     return Abi(
         triple=extension.architecture.triple,
         data_layout=str(_target_machine(cpu).target_data),
@@ -58,8 +61,8 @@ def _abi(cpu: ScalableCpu) -> Abi:
 def _lowering(cpu: ScalableCpu) -> TargetLowering | None:
     if not cpu.has_sme:
         return None
-    # The length of vectors in streaming mode is independent of `vl_min`.
-    most = cpu.extension.most_bits // cpu.extension.vscale_bits
+    # The length of vectors in streaming mode is independent of `least_vector_bits`.
+    most = cpu.extension.most_vector_bits // cpu.extension.vscale_bits
     return sme_lowering(attributes=(f"vscale_range(1,{most})", '"aarch64_pstate_sm_body"'))
 
 

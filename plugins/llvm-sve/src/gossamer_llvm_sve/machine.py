@@ -16,10 +16,12 @@ from gossamer_llvm_sve.vector_extension import EXTENSIONS, CpuModel, VectorExten
 from gossamer_machine import Machine, machine_of
 from gossamer_machine.cpu_options import CPU_OPTIONS, option_value_error, require_options
 
-_MODEL = {option.name: option for option in CPU_OPTIONS if option.name in ("l2", "l3", "cores")}
-"""Options that rules for schedules read, besides `vector_bits`."""
+_CACHE_OPTIONS = {
+    option.name: option for option in CPU_OPTIONS if option.name in ("l2", "l3", "cores")
+}
+"""Options of the caches and cores that rules for schedules read."""
 
-_THREADS, _STREAMING, _STREAMING_MIN = "threads", "streaming_bits", "streaming_min"
+_THREADS, _STREAMING, _LEAST_STREAMING = "threads", "streaming_bits", "least_streaming_bits"
 _EXPECTED_STREAMING_BITS = 256
 """The length of vectors in streaming mode from which outer products pay for all dtypes. The architecture
 allows 128 bits; a target says so if a CPU has them."""
@@ -28,22 +30,23 @@ _ERRORS = "scalable_cpu"
 
 
 class ScalableCpu(NamedTuple):
-    """A CPU with a vector extension, its `features` in the order of those of the extension, the minimum
-    length of its vectors that code may rely on, the length that it is emulated with, that in the streaming
-    mode of SME, and the least one that rules for schedules expect there, all in bits.
+    """A CPU with a vector extension and its `features`, in the order of those of the extension.
+
+    Code relies on vectors of `least_vector_bits`, and the emulator has `vector_bits`. In the streaming mode
+    of SME, rules for schedules expect `least_streaming_bits`, and the emulator has `streaming_bits`.
 
     >>> cpu = cpu_of(Target.parse("llvm-sve:cpu=neoverse-v1"))
-    >>> cpu.model.name, cpu.features, cpu.vl_min, cpu.vector_bits
+    >>> cpu.model.name, cpu.features, cpu.least_vector_bits, cpu.vector_bits
     ('neoverse-v1', ('sve',), 128, 256)
     """
 
     extension: VectorExtension
     model: CpuModel
     features: tuple[str, ...]
-    vl_min: int
+    least_vector_bits: int
     vector_bits: int
     streaming_bits: int
-    streaming_min: int
+    least_streaming_bits: int
 
     @property
     def has_sme(self) -> bool:
@@ -54,11 +57,11 @@ class ScalableCpu(NamedTuple):
     def llvm_features(self) -> str:
         """The features as LLVM takes them.
 
-        >>> cpu_of(Target.parse("llvm-rvv:vl_min=256")).llvm_features
+        >>> cpu_of(Target.parse("llvm-rvv:least_vector_bits=256")).llvm_features
         '+m,+a,+f,+d,+c,+v,+zvl256b'
         """
         length = self.extension.length_feature
-        stated = () if length is None else (length.format(bits=self.vl_min),)
+        stated = () if length is None else (length.format(bits=self.least_vector_bits),)
         names = (*self.extension.base_features, *self.features, *stated)
         return ",".join(f"+{name}" for name in names)
 
@@ -102,39 +105,56 @@ def cpu_of(target: Target) -> ScalableCpu:
     unknown."""
     extension = EXTENSIONS[target.backend]
     _require_options(target, extension)
-    model = _model(target, extension)
-    vl_min = _bits(target, "vl_min", extension, default=model.relied_bits)
-    if vl_min < model.relied_bits:
-        expected = f"at least {model.relied_bits}, on which code for {model.name} relies"
-        raise _value_error(target, "vl_min", expected)
-    default = max(model.vector_bits, vl_min)
+    model = _cpu_model(target, extension)
+    least_vector_bits = _bits(
+        target, "least_vector_bits", extension, default=model.least_vector_bits
+    )
+    if least_vector_bits < model.least_vector_bits:
+        expected = f"at least {model.least_vector_bits}, on which code for {model.name} relies"
+        raise _value_error(target, "least_vector_bits", expected)
+    default = max(model.vector_bits, least_vector_bits)
     vector_bits = _bits(target, "vector_bits", extension, default=default)
-    if vector_bits < vl_min:
+    if vector_bits < least_vector_bits:
         raise ArgumentError(
             "scalable_cpu.vector_bits",
-            f"The vectors of '{target.text}' have {vector_bits} bits, and the code may rely on {vl_min}.",
-            hint="Give vl_min= at most the value of vector_bits=.",
+            f"The vectors of '{target.text}' have {vector_bits} bits, "
+            f"and the code may rely on {least_vector_bits}.",
+            hint="Give least_vector_bits= at most the value of vector_bits=.",
         )
     features = _features(target, extension, cpu_features=model.features)
     streaming_bits = _bits(target, _STREAMING, extension, default=vector_bits)
     is_stated = bool(target.option(_STREAMING))
-    least_bits = streaming_bits if is_stated else _EXPECTED_STREAMING_BITS
-    streaming_min = _bits(target, _STREAMING_MIN, extension, default=least_bits)
-    if (is_stated or target.option(_STREAMING_MIN)) and "sme" not in features:
+    expected_bits = streaming_bits if is_stated else _EXPECTED_STREAMING_BITS
+    least_streaming_bits = _bits(target, _LEAST_STREAMING, extension, default=expected_bits)
+    if (is_stated or target.option(_LEAST_STREAMING)) and "sme" not in features:
         raise ArgumentError(
             "scalable_cpu.streaming_bits",
             f"The CPU of '{target.text}' has no streaming mode.",
             hint="Add sme to features=.",
         )
     return ScalableCpu(
-        extension, model, features, vl_min, vector_bits, streaming_bits, streaming_min
+        extension,
+        model,
+        features,
+        least_vector_bits,
+        vector_bits,
+        streaming_bits,
+        least_streaming_bits,
     )
 
 
 def _require_options(target: Target, extension: VectorExtension) -> None:
-    streaming = [_STREAMING, _STREAMING_MIN] if "sme" in extension.features else []
-    allowed = ["cpu", "features", "vl_min", "vector_bits", *streaming, *_MODEL, _THREADS]
-    require_options(target, names=allowed, model=_MODEL, errors=_ERRORS)
+    streaming = [_STREAMING, _LEAST_STREAMING] if "sme" in extension.features else []
+    allowed = [
+        "cpu",
+        "features",
+        "least_vector_bits",
+        "vector_bits",
+        *streaming,
+        *_CACHE_OPTIONS,
+        _THREADS,
+    ]
+    require_options(target, names=allowed, model=_CACHE_OPTIONS, errors=_ERRORS)
     # The function of a kernel's threads is made when it is loaded, but a wrong number is refused before.
     parallelism_of(target)
 
@@ -142,18 +162,18 @@ def _require_options(target: Target, extension: VectorExtension) -> None:
 def machine_of_cpu(target: Target) -> Machine:
     """Return the machine of a target: its vectors are scalable, from the least length that code may rely on.
 
-    >>> machine = machine_of_cpu(Target.parse("llvm-sve:vl_min=256,vector_bits=512"))
-    >>> machine.is_scalable, machine.vector_bits, machine.vector_registers
+    >>> machine = machine_of_cpu(Target.parse("llvm-sve:least_vector_bits=256,vector_bits=512"))
+    >>> machine.is_scalable, machine.least_vector_bits, machine.vector_registers
     (True, 256, 32)
     """
     described, cpu = machine_of(target), cpu_of(target)
     return replace(
         described,
-        vector_bits=cpu.vl_min,
+        least_vector_bits=cpu.least_vector_bits,
         is_scalable=True,
         fixed_vscale=None,
         block_products=SME_BLOCK_PRODUCTS if cpu.has_sme else (),
-        product_bits=cpu.streaming_min,
+        least_product_bits=cpu.least_streaming_bits,
     )
 
 
@@ -161,31 +181,31 @@ def explicit_target(target: Target) -> str:
     """Return the target with all options of the CPU, and the caches and cores of a machine on which this
     process runs its kernels.
 
-    >>> explicit_target(Target.parse("llvm-sve:vl_min=256,l2=1048576"))
-    'llvm-sve:cpu=generic,features=sve,vl_min=256,vector_bits=256,l2=1048576'
+    >>> explicit_target(Target.parse("llvm-sve:least_vector_bits=256,l2=1048576"))
+    'llvm-sve:cpu=generic,features=sve,least_vector_bits=256,vector_bits=256,l2=1048576'
     """
     cpu = cpu_of(target)
     options = {
         "cpu": cpu.model.name,
         "features": "+".join(cpu.features),
-        "vl_min": str(cpu.vl_min),
+        "least_vector_bits": str(cpu.least_vector_bits),
         "vector_bits": str(cpu.vector_bits),
     }
     if cpu.has_sme:
         options[_STREAMING] = str(cpu.streaming_bits)
-        options[_STREAMING_MIN] = str(cpu.streaming_min)
-    stated = {key: value for key, value in target.options if key in (*_MODEL, _THREADS)}
-    host_options = _host_model() if cpu.extension.is_native else {}
+        options[_LEAST_STREAMING] = str(cpu.least_streaming_bits)
+    stated = {key: value for key, value in target.options if key in (*_CACHE_OPTIONS, _THREADS)}
+    host_options = _host_options() if cpu.extension.is_native else {}
     return Target(target.backend, tuple({**options, **host_options, **stated}.items())).text
 
 
-def _host_model() -> dict[str, str]:
+def _host_options() -> dict[str, str]:
     if scalable_vector_bits() is None:
         return {}
-    return {key: value for key, value in host().options.items() if key in _MODEL}
+    return {key: value for key, value in host().options.items() if key in _CACHE_OPTIONS}
 
 
-def _model(target: Target, extension: VectorExtension) -> CpuModel:
+def _cpu_model(target: Target, extension: VectorExtension) -> CpuModel:
     models = {model.name: model for model in extension.cpus}
     name = target.option("cpu", extension.cpus[0].name)
     if name not in models:

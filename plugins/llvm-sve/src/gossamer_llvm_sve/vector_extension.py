@@ -10,13 +10,13 @@ from gossamer_host_runtime import architecture
 
 class CpuModel(NamedTuple):
     """A CPU by LLVM's name: the bits of its vectors, which `features` of the extension it has, and the least
-    bits of vectors that LLVM's code for it relies on. LLVM may use `others` in code for it, features by the
+    bits of vectors on which LLVM's code for it relies. LLVM may use `others` in code for it, features by the
     names of `gossamer_host_runtime`; `rarely_emulated` are those that only a recent emulator has."""
 
     name: str
     vector_bits: int
     features: tuple[str, ...]
-    relied_bits: int = 128
+    least_vector_bits: int = 128
     others: frozenset[str] = frozenset()
     rarely_emulated: tuple[str, ...] = ()
 
@@ -41,7 +41,7 @@ class VectorExtension(NamedTuple):
     """The scopes of memory that the backend has."""
     vector_lengths: tuple[int, ...]
     """The bits of vectors that a target may give. The emulator has all of them."""
-    most_bits: int
+    most_vector_bits: int
     """The most bits that a vector may have."""
     vscale_bits: int
     """The bits for each unit of LLVM's vscale."""
@@ -96,7 +96,7 @@ SVE = VectorExtension(
     scopes=("local", "fragment"),
     # The architecture no longer permits lengths that are not powers of two.
     vector_lengths=(128, 256, 512, 1024, 2048),
-    most_bits=2048,
+    most_vector_bits=2048,
     vscale_bits=128,
     lane_masks=True,
     lane_products=True,
@@ -112,13 +112,13 @@ RVV = VectorExtension(
     title="the extension V",
     cpus=(
         CpuModel("generic-rv64", 128, ("v",)),
-        CpuModel("sifive-x280", 512, ("v", "zvfh", "zba", "zbb"), relied_bits=512),
+        CpuModel("sifive-x280", 512, ("v", "zvfh", "zba", "zbb"), least_vector_bits=512),
         CpuModel("sifive-p670", 128, ("v", "zba", "zbb", "zbs"), rarely_emulated=("zvbb",)),
         CpuModel(
             "spacemit-x60",
             256,
             ("v", "zvfh", "zba", "zbb", "zbs"),
-            relied_bits=256,
+            least_vector_bits=256,
             rarely_emulated=("zicond",),
         ),
     ),
@@ -126,7 +126,7 @@ RVV = VectorExtension(
     scopes=("local",),
     # The architecture permits longer ones, which QEMU 7.2 does not emulate.
     vector_lengths=(128, 256, 512, 1024),
-    most_bits=65536,
+    most_vector_bits=65536,
     vscale_bits=64,
     lane_masks=False,
     lane_products=False,

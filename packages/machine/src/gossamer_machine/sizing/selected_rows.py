@@ -84,7 +84,7 @@ def least_of_sums(machine: Machine) -> int:
     (measured on Emerald Rapids: 1.05 to 1.25 times faster on rows of 4 elements, 1.25 to 1.4 on rows of 30
     and 80; products of gathered rows, as in SDDMM, 0.9 to 1.0).
     """
-    return 1 if machine.vector_bits == LINE_BYTES * 8 else MIN_ALIGNED
+    return 1 if machine.least_vector_bits == LINE_BYTES * 8 else MIN_ALIGNED
 
 
 def largest_aligned(machine: Machine, stats: Stats | None) -> int:

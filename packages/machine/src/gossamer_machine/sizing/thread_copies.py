@@ -49,7 +49,7 @@ MIN_BUSY = 0.8
 def packed_vectors(dtype: str, machine: Machine) -> int:
     """Return the number of vectors of a row of a packed tile.
 
-    >>> narrow = Machine(vector_bits=128, vector_registers=16)
+    >>> narrow = Machine(least_vector_bits=128, vector_registers=16)
     >>> [packed_vectors("float32", machine) for machine in (Machine(), narrow)]
     [4, 8]
     """

@@ -24,7 +24,7 @@ from gossamer_schedule.rules.decisions.tile_loops import tile_loop
 from gossamer_schedule.rules.steps.vector_loops import VectorTiles, tiles_holding
 
 MACHINE = Machine(private_cache=1 << 20, shared_cache=16 << 20, gathers="fast", cores=2)
-NARROW = replace(MACHINE, vector_bits=256, vector_registers=16)
+NARROW = replace(MACHINE, least_vector_bits=256, vector_registers=16)
 
 
 def gather(features, *, operand="B_data", dtype="float32"):

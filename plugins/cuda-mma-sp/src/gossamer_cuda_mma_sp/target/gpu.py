@@ -142,7 +142,7 @@ def machine_of_gpu(target: Target) -> Machine:
         multiprocessors=gpu.multiprocessors,
     )
     return Machine(
-        vector_bits=128,
+        least_vector_bits=128,
         vector_registers=0,
         cores=gpu.multiprocessors,
         fixed_vscale=None,

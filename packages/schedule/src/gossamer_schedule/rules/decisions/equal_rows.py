@@ -46,7 +46,7 @@ def equal_rows_verdict(
         return pays_not("it is for gathered terms, of as many rows as the program says")
     if not may_add_side_by_side(*program):
         return pays_not("rows continue from old values, or terms have a fixed order")
-    if machine.gathers != "fast" or machine.vector_bits < MASK_REGISTER_BITS:
+    if machine.gathers != "fast" or machine.least_vector_bits < MASK_REGISTER_BITS:
         return pays_not("it was measured where gathers are fast, and masks have registers, only")
     # The stats of a class, which keeps whether such rows are many.
     if stats is None or not stats.equal_rows:

@@ -146,7 +146,7 @@ def _scalable_tiles(
 ) -> tuple[VectorTiles, str]:
     """Return tiles of scalable vectors, whose number follows from the length of vectors at run time.
 
-    >>> tiles, _ = _scalable_tiles(128, "float32", machine=Machine(vector_bits=128, is_scalable=True))
+    >>> tiles, _ = _scalable_tiles(128, "float32", machine=Machine(least_vector_bits=128, is_scalable=True))
     >>> tiles.vectors, tiles.lane_factor
     (4, '4 * T.vscale()')
     """
@@ -157,7 +157,7 @@ def _scalable_tiles(
         wanted = -(-features // (machine.lanes(dtype) * LONG_VECTORS))
     limit = (
         f"{most} vectors at most, each with a predicate register that governs it, and no empty one in "
-        f"vectors of up to {machine.vector_bits * LONG_VECTORS} bits"
+        f"vectors of up to {machine.least_vector_bits * LONG_VECTORS} bits"
     )
     # Halves of the features that the longest of these vectors hold: a third would leave empty vectors.
     while wanted > most:

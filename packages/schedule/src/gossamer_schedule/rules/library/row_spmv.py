@@ -279,7 +279,7 @@ def _least_gathered(pattern: RowReduction, context: RuleContext) -> int:
     times as fast as scalar code with operands of 0.65 and 1.3 times the cache).
     """
     machine, stats = context.machine, context.stats
-    if machine.vector_bits < MASKED_BITS:
+    if machine.least_vector_bits < MASKED_BITS:
         return MIN_GATHERED["slow"]
     if machine.gathers == "moderate" and stats is not None:
         operand = stats.columns * DType.parse(pattern.dtype).bits // 8

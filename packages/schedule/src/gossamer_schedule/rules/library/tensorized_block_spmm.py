@@ -46,7 +46,7 @@ def tensorized_block_spmm(module: Module, context: RuleContext) -> PatternMatch 
     if product is None or product.operands not in intrinsics or not _fits(product):
         return None
     least_bits = MIN_PRODUCT_BITS.get(product.operands, 0)
-    if context.machine.product_bits < least_bits:
+    if context.machine.least_product_bits < least_bits:
         return None
     trace, sums = context.new_trace(), product.sums
     trace.reorder(sums.row, sums.position, sums.inner_row, sums.inner_position, product.feature)
