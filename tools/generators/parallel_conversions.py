@@ -11,7 +11,7 @@ import numpy as np
 from gossamer_formats import SparseTensor, format_named, format_names, from_arrays
 from gossamer_formats.conversion_by_kernels.convert_by_kernels import convert_by_kernels
 from gossamer_formats.conversion_by_kernels.kernel_options import KernelOptions
-from gossamer_formats.conversion_targets.conversion_target import conversion_target
+from gossamer_formats.destinations.conversion_destination import conversion_destination
 from gossamer_formats.storage import shape_of
 from gossamer_ir.analysis.axes.logical_elements import stores_only_elements
 from gossamer_ir.interpret import run
@@ -77,6 +77,6 @@ def _parallel_kernels(tensor: SparseTensor, target: str, sizes: Mapping[str, int
 
     drop_zeros = not stores_only_elements(tensor.description)
     options = KernelOptions(drop_zeros, index_dtype=None, wants_permutation=False, threads=2)
-    wanted = conversion_target(target, sizes, rank=2, order=None)
+    wanted = conversion_destination(target, sizes, rank=2, order=None)
     convert_by_kernels(tensor.storage, wanted, count, options)
     return f"{sum(are_parallel)} of {len(are_parallel)}" if are_parallel else "no kernel"

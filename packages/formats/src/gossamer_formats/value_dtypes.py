@@ -53,7 +53,7 @@ def decoded_values(values: Array, dtype: str) -> Array:
     return decoded
 
 
-def converted_values(values: Array, source: str, target: str) -> Array:
+def converted_values(values: Array, source: str, destination: str) -> Array:
     """Return the stored values of a dtype converted to another one, as casts of programs convert them: floats
     are rounded once, to infinity if they are too large, and become integers by truncation with saturation.
 
@@ -67,7 +67,11 @@ def converted_values(values: Array, source: str, target: str) -> Array:
 
     with np.errstate(over="ignore", invalid="ignore"):
         decoded = decoded_values(values, source)
-        if not is_encoded(target) and not (target == "int8" and decoded.dtype.kind == "f"):
-            return decoded.astype(target)
-        converted: Array = np.asarray(encode_elements(conversion(source, target)(decoded), target))
+        if not is_encoded(destination) and not (
+            destination == "int8" and decoded.dtype.kind == "f"
+        ):
+            return decoded.astype(destination)
+        converted: Array = np.asarray(
+            encode_elements(conversion(source, destination)(decoded), destination)
+        )
     return converted.reshape(values.shape)

@@ -127,10 +127,10 @@ REFUSED = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize(("target", "parameters", "code"), REFUSED.values(), ids=REFUSED)
+@pytest.mark.parametrize(("destination", "parameters", "code"), REFUSED.values(), ids=REFUSED)
 @pytest.mark.usefixtures("converted_by")
-def test_impossible_conversions_are_refused(target, parameters, code):
+def test_impossible_conversions_are_refused(destination, parameters, code):
     matrix = from_scipy(sparse.csr_array(np.array([[1, 1, 1], [0, 0, 1]], np.float32)))
     with pytest.raises((FormatError, UnsupportedError)) as caught:
-        convert(matrix, target, **parameters)
+        convert(matrix, destination, **parameters)
     assert caught.value.code == code

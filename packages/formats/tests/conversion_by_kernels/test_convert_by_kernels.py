@@ -22,12 +22,12 @@ from gossamer_formats.conversion_by_kernels import convert_by_kernels as module
 from gossamer_formats.conversion_by_kernels.convert_by_kernels import convert_by_kernels
 from gossamer_formats.conversion_by_kernels.kernel_options import KernelOptions
 from gossamer_formats.conversion_by_kernels.results import append_in_parallel
-from gossamer_formats.conversion_targets.conversion_target import (
-    ConversionTarget,
-    conversion_target,
-)
 from gossamer_formats.descriptions.bsr import bsr
 from gossamer_formats.descriptions.coo import coo
+from gossamer_formats.destinations.conversion_destination import (
+    Destination,
+    conversion_destination,
+)
 from gossamer_formats.storage import with_order
 from gossamer_ir.analysis.axes.logical_elements import stores_only_elements
 from gossamer_ir.errors import FormatError
@@ -80,13 +80,13 @@ def test_no_format_is_left_to_numpy():
 
 
 def require_equal_kernels(
-    tensor, target, parameters, *, zeros=None, order=None, threads=1, kernel=InterpretedKernel
+    tensor, destination, parameters, *, zeros=None, order=None, threads=1, kernel=InterpretedKernel
 ):
     """Requires that kernels convert a tensor, and that the result is that of NumPy."""
-    expected, positions = convert(tensor, target, zeros=zeros, order=order, **parameters)
+    expected, positions = convert(tensor, destination, zeros=zeros, order=order, **parameters)
     drop_zeros = zeros != "keep" and not stores_only_elements(tensor.description)
     options = KernelOptions(drop_zeros, index_dtype=None, wants_permutation=True, threads=threads)
-    wanted = conversion_target(target, parameters, rank=tensor.ndim, order=order)
+    wanted = conversion_destination(destination, parameters, rank=tensor.ndim, order=order)
     converted = convert_by_kernels(tensor.storage, wanted, kernel, options)
     assert converted.storage.description == expected.description
     assert converted.storage.sizes == dict(expected.sizes)
@@ -95,10 +95,10 @@ def require_equal_kernels(
     np.testing.assert_array_equal(converted.permutation, positions)
 
 
-@pytest.mark.parametrize("target", PARAMETERS)
+@pytest.mark.parametrize("destination", PARAMETERS)
 @pytest.mark.parametrize("source", PARAMETERS)
-def test_kernels_store_what_numpy_stores(tensors, source, target):
-    require_equal_kernels(tensors[source], target, PARAMETERS[target])
+def test_kernels_store_what_numpy_stores(tensors, source, destination):
+    require_equal_kernels(tensors[source], destination, PARAMETERS[destination])
 
 
 @pytest.fixture(scope="module")
@@ -113,12 +113,14 @@ def dense_tensors():
 
 # The interpreter checks that each slot is in the array of slots once.
 @pytest.mark.parametrize("threads", [2, 3])
-@pytest.mark.parametrize("target", PARAMETERS)
+@pytest.mark.parametrize("destination", PARAMETERS)
 @pytest.mark.parametrize("source", ["bsr", "coo", "csc", "csr", "dia", "sell"])
 def test_kernels_for_several_threads_store_what_numpy_stores(
-    dense_tensors, source, target, threads
+    dense_tensors, source, destination, threads
 ):
-    require_equal_kernels(dense_tensors[source], target, PARAMETERS[target], threads=threads)
+    require_equal_kernels(
+        dense_tensors[source], destination, PARAMETERS[destination], threads=threads
+    )
 
 
 def in_chunks(loops):
@@ -135,9 +137,9 @@ def in_chunks(loops):
     return KernelInChunks
 
 
-@pytest.mark.parametrize("target", ["coo", "csc", "csr", "dcsr"])
+@pytest.mark.parametrize("destination", ["coo", "csc", "csr", "dcsr"])
 @pytest.mark.parametrize("source", ["bitmask", "bsr", "dia", "row_groups", "sell", "sr_bcrs"])
-def test_threads_append_in_any_order(monkeypatch, source, target):
+def test_threads_append_in_any_order(monkeypatch, source, destination):
     monkeypatch.setattr(append_in_parallel, "MIN_ITERATIONS", 1)
     dense = sparse.random_array((19, 23), density=0.4, rng=np.random.default_rng(3)).toarray()
     dense[[4, 18]] = 0
@@ -145,9 +147,11 @@ def test_threads_append_in_any_order(monkeypatch, source, target):
     matrix.data[::3] = 0
     tensor, loops = convert(from_scipy(matrix), source, **PARAMETERS[source]).tensor, []
     for zeros in (None, "keep"):
-        require_equal_kernels(tensor, target, {}, zeros=zeros, threads=3, kernel=in_chunks(loops))
+        require_equal_kernels(
+            tensor, destination, {}, zeros=zeros, threads=3, kernel=in_chunks(loops)
+        )
     # Only rows of these formats are visited in order, and by an outermost loop of rows.
-    if target == "coo" or (target == "csr" and source != "sr_bcrs"):
+    if destination == "coo" or (destination == "csr" and source != "sr_bcrs"):
         assert loops
 
 
@@ -162,49 +166,49 @@ def test_elements_are_counted_if_threads_pay_for_it(monkeypatch, dense_tensors, 
         assert any(loop.weight is not None for loop in loops) == (threads >= least)
 
 
-@pytest.mark.parametrize("target", PARAMETERS_3D)
+@pytest.mark.parametrize("destination", PARAMETERS_3D)
 @pytest.mark.parametrize("source", PARAMETERS_3D)
-def test_kernels_for_several_threads_convert_tensors_of_three_dimensions(source, target):
+def test_kernels_for_several_threads_convert_tensors_of_three_dimensions(source, destination):
     tensor = list_of_elements((4, 9, 13), 250).asformat(source, **PARAMETERS_3D[source])
-    require_equal_kernels(tensor, target, PARAMETERS_3D[target], threads=2)
+    require_equal_kernels(tensor, destination, PARAMETERS_3D[destination], threads=2)
 
 
-@pytest.mark.parametrize("target", PARAMETERS_3D)
+@pytest.mark.parametrize("destination", PARAMETERS_3D)
 @pytest.mark.parametrize("source", PARAMETERS_3D)
-def test_kernels_convert_tensors_of_three_dimensions(source, target):
+def test_kernels_convert_tensors_of_three_dimensions(source, destination):
     tensor = list_of_elements((4, 19, 23), 120).asformat(source, **PARAMETERS_3D[source])
-    require_equal_kernels(tensor, target, PARAMETERS_3D[target])
+    require_equal_kernels(tensor, destination, PARAMETERS_3D[destination])
 
 
-@pytest.mark.parametrize("target", ["coo", "csf"])
+@pytest.mark.parametrize("destination", ["coo", "csf"])
 @pytest.mark.parametrize("dimensions", [3, 4])
-def test_elements_of_several_dimensions_in_any_order_are_sorted_by_kernels(dimensions, target):
+def test_elements_of_several_dimensions_in_any_order_are_sorted_by_kernels(dimensions, destination):
     ordered = list_of_elements((4, 5, 9, 7)[:dimensions], 150)
     order = np.random.default_rng(10).permutation(ordered.nnz)
     arrays = {handle: array[order] for handle, array in ordered.arrays.items()}
     described = coo("float64", dimensions=dimensions, sorted=False)
     tensor = SparseTensor(Storage(described, dict(ordered.sizes), arrays))
-    require_equal_kernels(tensor, target, {})
+    require_equal_kernels(tensor, destination, {})
 
 
 @pytest.mark.parametrize("zeros", [None, "drop"])
 @pytest.mark.parametrize("is_sorted", [True, False])
-@pytest.mark.parametrize("target", PARAMETERS)
-def test_kernels_add_repeated_elements(target, is_sorted, zeros):
+@pytest.mark.parametrize("destination", PARAMETERS)
+def test_kernels_add_repeated_elements(destination, is_sorted, zeros):
     tensor = repeated_elements((19, 23), is_sorted=is_sorted)
-    expected, positions = convert(tensor, target, zeros=zeros, **PARAMETERS[target])
+    expected, positions = convert(tensor, destination, zeros=zeros, **PARAMETERS[destination])
     assert positions is None
     if zeros == "drop":
         assert np.all(expected.asformat("coo").arrays["data"])
-    require_sums(tensor, target, PARAMETERS[target], expected, drop_zeros=zeros == "drop")
+    require_sums(tensor, destination, PARAMETERS[destination], expected, drop_zeros=zeros == "drop")
 
 
 @pytest.mark.parametrize("is_sorted", [True, False])
-@pytest.mark.parametrize("target", ["coo", "csf"])
-def test_kernels_add_repeated_elements_of_several_dimensions(target, is_sorted):
+@pytest.mark.parametrize("destination", ["coo", "csf"])
+def test_kernels_add_repeated_elements_of_several_dimensions(destination, is_sorted):
     tensor = repeated_elements((4, 5, 6), is_sorted=is_sorted)
-    expected = convert(tensor, target).tensor
-    require_sums(tensor, target, {}, expected, drop_zeros=False)
+    expected = convert(tensor, destination).tensor
+    require_sums(tensor, destination, {}, expected, drop_zeros=False)
 
 
 def repeated_elements(shape, *, is_sorted):
@@ -221,12 +225,12 @@ def repeated_elements(shape, *, is_sorted):
     return from_arrays("coo", shape, **{name: array[order] for name, array in arrays.items()})
 
 
-def require_sums(tensor, target, parameters, expected, *, drop_zeros):
+def require_sums(tensor, destination, parameters, expected, *, drop_zeros):
     """Requires that kernels store the sums of repeated elements that are expected."""
     options = KernelOptions(
         drop_zeros, index_dtype=None, wants_permutation=True, adds_repeated=True
     )
-    wanted = conversion_target(target, parameters, rank=tensor.ndim)
+    wanted = conversion_destination(destination, parameters, rank=tensor.ndim)
     converted = convert_by_kernels(tensor.storage, wanted, InterpretedKernel, options)
     assert converted.storage.description == expected.description
     for handle, array in expected.arrays.items():
@@ -241,7 +245,7 @@ def test_a_sum_of_negative_zeros_keeps_the_sign():
     expected = convert(tensor, "csr").tensor
     np.testing.assert_array_equal(np.signbit(expected.arrays["data"]), [False, True])
     options = KernelOptions(False, index_dtype=None, wants_permutation=True, adds_repeated=True)
-    wanted = conversion_target("csr", {}, rank=2)
+    wanted = conversion_destination("csr", {}, rank=2)
     converted = convert_by_kernels(tensor.storage, wanted, InterpretedKernel, options)
     np.testing.assert_array_equal(np.signbit(converted.storage.values), [False, True])
 
@@ -286,13 +290,13 @@ def places_of_rows(
     ("script", "sizes"), [(ROWS_IN_EACH_TILE, {"tile": 5}), (PLACES_OF_ROWS, {"height": 4})]
 )
 def test_kernels_repeat_rows_of_a_users_format(tensors, source, script, sizes, width):
-    target = parse_format(script)
-    require_equal_kernels(tensors[source], target, sizes | {"width": width})
+    destination = parse_format(script)
+    require_equal_kernels(tensors[source], destination, sizes | {"width": width})
 
 
 def test_too_few_places_of_repeated_rows_are_an_error(tensors):
     sizes = {"height": 4, "width": 1, "places": 3}
-    wanted = conversion_target(parse_format(PLACES_OF_ROWS), sizes, rank=2)
+    wanted = conversion_destination(parse_format(PLACES_OF_ROWS), sizes, rank=2)
     options = KernelOptions(False, index_dtype=None, wants_permutation=True)
     assert convert_by_kernels(tensors["csr"].storage, wanted, InterpretedKernel, options) is None
     with pytest.raises(FormatError, match="3 slots, but"):
@@ -347,37 +351,37 @@ def column_slices(
 @pytest.mark.parametrize("source", ["csr", "csc", "bsr", "blocked_sell", "dia"])
 @pytest.mark.parametrize("sorted", [True, False])
 def test_block_rows_of_a_users_format_have_any_order(tensors, source, sides, sorted):
-    target = with_order(parse_format(BLOCK_ROWS_IN_ANY_ORDER), sorted=sorted)
+    destination = with_order(parse_format(BLOCK_ROWS_IN_ANY_ORDER), sorted=sorted)
     sizes = dict(zip(("height", "width"), sides, strict=True))
     order = np.random.default_rng(1).permutation(-(-19 // sides[0]))
-    require_equal_kernels(tensors[source], target, sizes, order=order)
+    require_equal_kernels(tensors[source], destination, sizes, order=order)
 
 
 @pytest.mark.parametrize("sides", [(1, 1), (2, 3), (4, 2)])
 @pytest.mark.parametrize("source", ["csr", "csc", "bsr", "blocked_sell", "dia"])
 def test_kernels_store_slices_of_a_users_format(tensors, source, sides):
-    target = parse_format(SLICES_OF_BLOCK_COLUMNS)
+    destination = parse_format(SLICES_OF_BLOCK_COLUMNS)
     sizes = dict(zip(("height", "width"), sides, strict=True)) | {"of_slice": 4}
     order = np.random.default_rng(2).permutation(-(-23 // sides[1]))
-    require_equal_kernels(tensors[source], target, sizes, order=order)
-    converted = tensors[source].asformat(target, order=order, **sizes)
+    require_equal_kernels(tensors[source], destination, sizes, order=order)
+    converted = tensors[source].asformat(destination, order=order, **sizes)
     require_equal_kernels(converted, "csr", {})
 
 
-@pytest.mark.parametrize("target", ["csr", "csc", "bsr", "coo", "sell"])
-def test_some_block_rows_of_a_users_format_are_listed(target):
+@pytest.mark.parametrize("destination", ["csr", "csc", "bsr", "coo", "sell"])
+def test_some_block_rows_of_a_users_format_are_listed(destination):
     dense = np.zeros((19, 23))
     dense[[4, 5, 11, 18], [3, 22, 0, 7]] = 1, 2, 3, 4
     described = parse_format(BLOCK_ROWS_IN_ANY_ORDER)
     tensor = from_scipy(sparse.csr_array(dense)).asformat(described, height=2, width=3)
     assert not {0, 1} & {*tensor.arrays["rows"].tolist()}
-    require_equal_kernels(tensor, target, PARAMETERS[target])
+    require_equal_kernels(tensor, destination, PARAMETERS[destination])
 
 
 @pytest.mark.parametrize("zeros", [None, "keep"])
-@pytest.mark.parametrize("target", ["csr", "csc", "bsr", "coo"])
+@pytest.mark.parametrize("destination", ["csr", "csc", "bsr", "coo"])
 @pytest.mark.parametrize("source", ["sell", "blocked_sell"])
-def test_slots_of_slices_may_have_any_order(tensors, source, target, zeros):
+def test_slots_of_slices_may_have_any_order(tensors, source, destination, zeros):
     tensor, rng = tensors[source], np.random.default_rng(8)
     offsets, slots = tensor.arrays["indptr"], tensor.sizes["slots"]
     order = np.concatenate(
@@ -389,7 +393,7 @@ def test_slots_of_slices_may_have_any_order(tensors, source, target, zeros):
     }
     shuffled = SparseTensor(Storage(tensor.description, dict(tensor.sizes), arrays))
     np.testing.assert_array_equal(shuffled.toarray(), tensor.toarray())
-    require_equal_kernels(shuffled, target, PARAMETERS[target], zeros=zeros)
+    require_equal_kernels(shuffled, destination, PARAMETERS[destination], zeros=zeros)
 
 
 UNSORTED = {
@@ -401,27 +405,27 @@ UNSORTED = {
 
 
 @pytest.mark.parametrize("zeros", [None, "keep"])
-@pytest.mark.parametrize("target", PARAMETERS)
+@pytest.mark.parametrize("destination", PARAMETERS)
 @pytest.mark.parametrize("source", UNSORTED)
-def test_fibers_in_any_order_are_sorted_by_kernels(source, target, zeros):
+def test_fibers_in_any_order_are_sorted_by_kernels(source, destination, zeros):
     described, sizes = UNSORTED[source]
     rng = np.random.default_rng(2)
     # Blocks divide this shape, but not that of the tensors above.
     matrix = sparse.random_array((18, 24), density=0.15, format="csr", rng=rng)
     tensor = shuffled(from_scipy(matrix).asformat(described, **sizes), rng)
-    require_equal_kernels(tensor, target, PARAMETERS[target], zeros=zeros)
+    require_equal_kernels(tensor, destination, PARAMETERS[destination], zeros=zeros)
 
 
 @pytest.mark.parametrize("source", ["bsr", "bsr of one row"])
-def test_an_unsorted_target_has_the_order_of_the_blocks(source):
+def test_an_unsorted_destination_has_the_order_of_the_blocks(source):
     described, sizes = UNSORTED[source]
     rng = np.random.default_rng(3)
     matrix = sparse.random_array((18, 24), density=0.15, format="csr", rng=rng)
     tensor = shuffled(from_scipy(matrix).asformat(described, **sizes), rng)
     options = KernelOptions(False, index_dtype=None, wants_permutation=True)
-    for target in (csr("float64", sorted=False), coo("float64", sorted=False)):
+    for destination in (csr("float64", sorted=False), coo("float64", sorted=False)):
         converted = convert_by_kernels(
-            tensor.storage, ConversionTarget(target), InterpretedKernel, options
+            tensor.storage, Destination(destination), InterpretedKernel, options
         )
         np.testing.assert_array_equal(SparseTensor(converted.storage).toarray(), matrix.toarray())
         permuted = tensor.arrays["data"][converted.permutation]
@@ -433,9 +437,9 @@ def test_an_unsorted_target_has_the_order_of_the_blocks(source):
     np.testing.assert_array_equal(first, block_columns)
 
 
-@pytest.mark.parametrize("target", ["csr", "csc", "coo", "bsr"])
+@pytest.mark.parametrize("destination", ["csr", "csc", "coo", "bsr"])
 @pytest.mark.parametrize("zeros", ["drop", "keep"])
-def test_diagonals_in_any_order_are_converted(tensors, target, zeros):
+def test_diagonals_in_any_order_are_converted(tensors, destination, zeros):
     diagonals = tensors["dia"]
     offsets, count = diagonals.arrays["offsets"], diagonals.arrays["offsets"].size
     order = np.random.default_rng(4).permutation(count)
@@ -444,17 +448,17 @@ def test_diagonals_in_any_order_are_converted(tensors, target, zeros):
         "data": diagonals.arrays["data"].reshape(count, -1)[order].reshape(-1),
     }
     tensor = SparseTensor(Storage(diagonals.description, dict(diagonals.sizes), arrays))
-    require_equal_kernels(tensor, target, PARAMETERS[target], zeros=zeros)
+    require_equal_kernels(tensor, destination, PARAMETERS[destination], zeros=zeros)
 
 
-@pytest.mark.parametrize("target", ["csr", "csc", "coo", "bsr"])
+@pytest.mark.parametrize("destination", ["csr", "csc", "coo", "bsr"])
 @pytest.mark.parametrize("zeros", ["drop", "keep"])
 @pytest.mark.parametrize("offsets", [[0, 3, 5], [0, 6], [1, 7], [-1, 2], [6]])
-def test_diagonals_that_are_whole_are_converted(offsets, target, zeros):
+def test_diagonals_that_are_whole_are_converted(offsets, destination, zeros):
     values = np.random.default_rng(5).integers(0, 4, (len(offsets), 10)).astype(float)
     matrix = sparse.dia_array((values, offsets), shape=(4, 10))
     tensor = from_scipy(matrix, format="same")
-    require_equal_kernels(tensor, target, PARAMETERS[target], zeros=zeros)
+    require_equal_kernels(tensor, destination, PARAMETERS[destination], zeros=zeros)
 
 
 def shuffled(tensor, rng):
@@ -503,12 +507,12 @@ def matrix_with(pattern):
     return sparse.csr_array(dense * rng.integers(1, 9, dense.shape))
 
 
-@pytest.mark.parametrize("target", KINDS)
+@pytest.mark.parametrize("destination", KINDS)
 @pytest.mark.parametrize("source", KINDS)
-def test_recordings_of_other_tensors_store_what_numpy_stores(source, target):
+def test_recordings_of_other_tensors_store_what_numpy_stores(source, destination):
     for pattern in PATTERNS * 2:
         tensor = from_scipy(matrix_with(pattern)).asformat(source, **KINDS[source])
-        require_equal_kernels(tensor, target, KINDS[target])
+        require_equal_kernels(tensor, destination, KINDS[destination])
 
 
 def test_a_recording_for_sorted_elements_is_not_used_for_others(monkeypatch):

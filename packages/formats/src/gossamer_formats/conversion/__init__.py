@@ -3,5 +3,5 @@
 * `convert_storage`: chooses between the two ways, each of which has a folder of its own:
 * `conversion_by_kernels`: compiled kernels, for large tensors, and for small ones if they are repeated;
 * `conversion_by_numpy`: few elements, for which compiling does not pay, and what kernels leave to NumPy;
-* `conversion_targets`: what both convert to: a format with its sizes, dtypes and inverse map.
+* `destinations`: what both convert to: a format with its sizes, dtypes and inverse map.
 """

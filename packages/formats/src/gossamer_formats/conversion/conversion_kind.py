@@ -10,12 +10,12 @@ import msgspec
 from gossamer_formats.checks.array_checks import INDEX_DTYPES
 from gossamer_formats.checks.storage_checks import require_one_buffer
 from gossamer_formats.conversion_by_kernels.kernel_options import KernelOptions
-from gossamer_formats.conversion_targets.conversion_options import (
+from gossamer_formats.destinations.conversion_destination import Destination
+from gossamer_formats.destinations.conversion_options import (
     ConversionOptions,
     Duplicates,
     Zeros,
 )
-from gossamer_formats.conversion_targets.conversion_target import ConversionTarget
 from gossamer_formats.storage import Storage, shape_of
 from gossamer_ir.analysis.axes.logical_elements import stores_only_elements
 from gossamer_ir.errors import FormatError
@@ -35,11 +35,11 @@ class ConversionKind(msgspec.Struct, eq=False):
 
 
 MAX_KINDS = 64
-"""The number of kinds that are kept for a target."""
+"""The number of kinds that are kept for a destination."""
 
 
 def conversion_kind(
-    source: Storage, target: ConversionTarget, options: ConversionOptions
+    source: Storage, destination: Destination, options: ConversionOptions
 ) -> ConversionKind:
     """Return the kind of a conversion; one object for equal arguments.
 
@@ -47,11 +47,11 @@ def conversion_kind(
     `format.parameter.value`.
     """
     key = (source.description, options)
-    kind: ConversionKind | None = target.memo.get(key)
+    kind: ConversionKind | None = destination.memo.get(key)
     if kind is None:
         # Checked once: whatever the checks depend on is in the key.
-        require_rank(target.description, len(source.shape))
-        require_one_buffer(target.description)
+        require_rank(destination.description, len(source.shape))
+        require_one_buffer(destination.description)
         _require_index_dtype(options.index_dtype)
         _require_word("duplicates", options.duplicates, get_args(Duplicates))
         _require_word("zeros", options.zeros, (None, *get_args(Zeros)))
@@ -64,7 +64,7 @@ def conversion_kind(
                 adds_repeated=options.duplicates == "sum",
             )
         )
-        put_bounded(target.memo, key, kind, limit=MAX_KINDS)
+        put_bounded(destination.memo, key, kind, limit=MAX_KINDS)
     return kind
 
 
@@ -84,15 +84,15 @@ def _require_word(option: str, word: str | None, expected: Sequence[str | None])
         )
 
 
-def require_rank(target: FormatDescription, rank: int) -> None:
+def require_rank(destination: FormatDescription, rank: int) -> None:
     """Refuse a tensor with another number of dimensions than a format: `format.dimensions`.
 
     >>> from gossamer_formats.descriptions.csr import csr
     >>> require_rank(csr(), 2)
     """
-    if len(shape_of(target)) != rank:
+    if len(shape_of(destination)) != rank:
         raise FormatError(
             "format.dimensions",
-            f"The tensor has {amount(rank, 'dimension')}, but the format '{target.name}' has "
-            f"{len(shape_of(target))}.",
+            f"The tensor has {amount(rank, 'dimension')}, but the format '{destination.name}' has "
+            f"{len(shape_of(destination))}.",
         )

@@ -15,12 +15,12 @@ from gossamer_formats.conversion_by_numpy.stored_elements import (
     sorted_elements,
     stored_elements,
 )
-from gossamer_formats.conversion_targets.conversion_options import (
+from gossamer_formats.destinations.conversion_destination import Destination
+from gossamer_formats.destinations.conversion_options import (
     DEFAULT_OPTIONS,
     ConversionOptions,
 )
-from gossamer_formats.conversion_targets.conversion_target import ConversionTarget
-from gossamer_formats.conversion_targets.converted_storage import ConvertedStorage
+from gossamer_formats.destinations.converted_storage import ConvertedStorage
 from gossamer_formats.registry.compiler import find_compiler, find_machine, thread_count
 from gossamer_formats.storage import Storage, with_values_in
 from gossamer_formats.value_dtypes import is_encoded
@@ -36,7 +36,7 @@ work that one thread saves."""
 
 def convert_storage(
     source: Storage,
-    target: ConversionTarget,
+    destination: Destination,
     *,
     options: ConversionOptions = DEFAULT_OPTIONS,
 ) -> ConvertedStorage:
@@ -44,36 +44,36 @@ def convert_storage(
 
     Compiled kernels convert large storages, and small ones after many of the same formats, if distribution
     `gossamer` is installed; NumPy converts all others.
-    Raises `FormatError` if the target cannot hold the elements.
+    Raises `FormatError` if the destination cannot hold the elements.
 
     >>> from gossamer_formats.descriptions.csr import csr
     >>> from gossamer_formats.descriptions.dia import dia
     >>> arrays = {"indptr": np.array([0, 1, 2]), "indices": np.array([1, 0]), "data": np.array([5.0, 6.0])}
     >>> source = Storage(csr("float64"), {"m": 2, "n": 2, "nnz": 2}, arrays)
-    >>> converted = convert_storage(source, ConversionTarget(dia()))
+    >>> converted = convert_storage(source, Destination(dia()))
     >>> converted.storage.arrays["offsets"], converted.storage.values, converted.permutation
     (array([-1,  1], dtype=int32), array([6., 0., 0., 5.]), array([ 1, -1, -1,  0]))
     """
-    kind = conversion_kind(source, target, options)
+    kind = conversion_kind(source, destination, options)
     # Two threads may count at once; a conversion that is not counted changes nothing.
     kind.value_count += source.values.size
     compile = find_compiler() if kind.value_count >= MIN_COMPILED else None
     if compile is not None:
         kernel_options = _kernel_options(kind, source.values.size)
-        converted = _converter_by_kernels()(source, target, compile, kernel_options)
+        converted = _converter_by_kernels()(source, destination, compile, kernel_options)
         if converted is not None:
             return converted
     dtype = source.description.buffer.dtype
     if is_encoded(dtype):
         # NumPy cannot add such values: those of a float32 are rounded once.
-        wide = convert_storage(with_values_in(source, "float32"), target, options=options)
+        wide = convert_storage(with_values_in(source, "float32"), destination, options=options)
         return wide._replace(storage=with_values_in(wide.storage, dtype))
     elements = stored_elements(source)
     drop_zeros = kind.kernel_options.drop_zeros
     if drop_zeros:
         elements = select_elements(elements, np.flatnonzero(source.values[elements.value_indices]))
     elements = sorted_elements(elements)
-    return store_elements(source, elements, target, options=options, drop_zeros=drop_zeros)
+    return store_elements(source, elements, destination, options=options, drop_zeros=drop_zeros)
 
 
 def _kernel_options(kind: ConversionKind, values: int) -> KernelOptions:

@@ -6,7 +6,8 @@ From the entry to the details, each of which imports only those after it:
 * `intermediate_formats`: one conversion, or several by way of formats that sort the elements;
 * `build_storage`: one conversion: a loop over the elements, axis after axis, the last kernel;
 * `results`: the last kernel, which stores coordinates and values;
-* `axes`, `coordinates`: the axes of the target, one file for each kind, and the elements' coordinates there;
+* `axes`: the axes of the destination, one file for each kind;
+* `coordinates`: the elements' coordinates along these axes;
 * `slots`, `fibers`: the slot of an element in its fiber; the lengths, offsets and coordinates of fibers;
 * `build_state`: the axes so far, and what kernels bind for each element;
 * `source`: the loops over the elements of the source, and what is known about their order;

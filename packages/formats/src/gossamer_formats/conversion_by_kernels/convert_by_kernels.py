@@ -20,8 +20,8 @@ from gossamer_formats.conversion_by_kernels.recording.recorded_storage import (
     recorded_source,
 )
 from gossamer_formats.conversion_by_kernels.recording.recorder import Recorder
-from gossamer_formats.conversion_targets.conversion_target import ConversionTarget
-from gossamer_formats.conversion_targets.converted_storage import (
+from gossamer_formats.destinations.conversion_destination import Destination
+from gossamer_formats.destinations.converted_storage import (
     ConvertedStorage,
     require_same_shape,
 )
@@ -32,29 +32,29 @@ from gossamer_ir.support.arrays import Array
 from gossamer_ir.support.bounded_dict import put_bounded
 
 MAX_RECORDED = 256
-"""The number of recordings that are kept for a target."""
+"""The number of recordings that are kept for a destination."""
 
 
 def convert_by_kernels(
-    source: Storage, target: ConversionTarget, compile: Compile, options: KernelOptions
+    source: Storage, destination: Destination, compile: Compile, options: KernelOptions
 ) -> ConvertedStorage | None:
     """Return a checked storage in another format, whose arrays are new or those of the source; None if this
     is left to NumPy."""
     handles = tuple(source.arrays)
     key = (compile, source.description, kind_sizes(source), handles, options)
-    recording: Branch | None = target.memo.get(key)
+    recording: Branch | None = destination.memo.get(key)
     if recording is not None:
         try:
             replayed: ConvertedStorage | None = run_recording(recording, source.arrays.values())
             return replayed
         except UnrecordedError:
             pass
-    return _record(source, target, compile=compile, options=options, key=key)
+    return _record(source, destination, compile=compile, options=options, key=key)
 
 
 def _record(
     source: Storage,
-    target: ConversionTarget,
+    destination: Destination,
     *,
     compile: Compile,
     options: KernelOptions,
@@ -63,14 +63,14 @@ def _record(
     """Convert a storage, and record how."""
     inputs = list(source.arrays.values())
     recorder = Recorder(compile, inputs)
-    converted = record_conversion(recorder, recorded_source(recorder, source), target, options)
+    converted = record_conversion(recorder, recorded_source(recorder, source), destination, options)
     result = None if converted is None else _result(recorder, converted)
     stored: ConvertedStorage | None = recorder.value(result)
     if stored is not None:
         require_same_shape(stored.storage, source)
-    recording, existing = recorder.finish(result), target.memo.get(key)
+    recording, existing = recorder.finish(result), destination.memo.get(key)
     if existing is None:
-        put_bounded(target.memo, key, recording, limit=MAX_RECORDED)
+        put_bounded(destination.memo, key, recording, limit=MAX_RECORDED)
     else:
         merge(existing, recording)
     return stored

@@ -1,4 +1,4 @@
-"""Conversions in one pass, or by way of other formats, which sort the elements as the target needs them."""
+"""Conversions in one pass, or by way of formats that sort the elements as the destination needs them."""
 
 from __future__ import annotations
 
@@ -27,15 +27,15 @@ from gossamer_formats.conversion_by_kernels.sorting_formats import (
     sorting_formats,
 )
 from gossamer_formats.conversion_by_kernels.source.element_order import needs_order
-from gossamer_formats.conversion_targets.conversion_target import ConversionTarget
 from gossamer_formats.descriptions.coo import coo
+from gossamer_formats.destinations.conversion_destination import Destination
 from gossamer_formats.storage import shape_of
 
 
 def record_conversion(
     recorder: Recorder,
     source: RecordedStorage,
-    target: ConversionTarget,
+    destination: Destination,
     options: KernelOptions,
     *,
     drop_sums: bool = False,
@@ -43,37 +43,37 @@ def record_conversion(
     """Return a storage in another format; None if this is left to NumPy: repeated elements that are kept, and
     whatever cannot be stored. `drop_sums` leaves out sums of repeated elements that are zero."""
     if options.drop_zeros:
-        return _without_zeros(recorder, source, target, options)
+        return _without_zeros(recorder, source, destination, options)
     try:
         with recorder.attempt():
-            return build_storage(recorder, source, target, options)
+            return build_storage(recorder, source, destination, options)
     except NotDirectError as error:
         if not error.needs_order:
             return None
     rank = len(source.shape)
     if declares_distinct_elements(source):
-        return _first_through(recorder, source, target, options, by=sorting_formats(rank))
+        return _first_through(recorder, source, destination, options, by=sorting_formats(rank))
     through_compressed = _first_through(
-        recorder, source, target, options, by=compressed_formats(rank)
+        recorder, source, destination, options, by=compressed_formats(rank)
     )
     if through_compressed is not None:
         return through_compressed
-    return _from_sorted(recorder, source, target, options, drop_sums=drop_sums)
+    return _from_sorted(recorder, source, destination, options, drop_sums=drop_sums)
 
 
 def _first_through(
     recorder: Recorder,
     source: RecordedStorage,
-    target: ConversionTarget,
+    destination: Destination,
     options: KernelOptions,
     *,
-    by: Sequence[Sequence[ConversionTarget]],
+    by: Sequence[Sequence[Destination]],
 ) -> RecordedConversion | None:
     """Return the storage after conversions by way of the first formats that suit; None if none do."""
     for formats in by:
         try:
             with recorder.attempt():
-                return _through(recorder, source, (*formats, target), options)
+                return _through(recorder, source, (*formats, destination), options)
         except NotDirectError:
             continue
     return None
@@ -82,11 +82,11 @@ def _first_through(
 def _through(
     recorder: Recorder,
     source: RecordedStorage,
-    targets: Sequence[ConversionTarget],
+    destinations: Sequence[Destination],
     options: KernelOptions,
 ) -> RecordedConversion:
     """Return the storage after several conversions."""
-    first, *others = targets
+    first, *others = destinations
     first_options = options._replace(requires_order=not others or needs_order(first.description))
     if not others:
         return build_storage(recorder, source, first, first_options)
@@ -98,7 +98,7 @@ def _through(
 def _from_sorted(
     recorder: Recorder,
     source: RecordedStorage,
-    target: ConversionTarget,
+    destination: Destination,
     options: KernelOptions,
     *,
     drop_sums: bool,
@@ -111,7 +111,7 @@ def _from_sorted(
         return None
     if not has_repeated_elements(recorder, in_order.storage):
         by = ((), *compressed_formats(len(source.shape)))
-        after = _first_through(recorder, in_order.storage, target, options, by=by)
+        after = _first_through(recorder, in_order.storage, destination, options, by=by)
         if after is None:
             return None
         return after._replace(permutation=compose_value_indices(recorder, in_order, after))
@@ -119,25 +119,29 @@ def _from_sorted(
         return None
     # A sum has several values of the source.
     sum_options = options._replace(drop_zeros=drop_sums, wants_permutation=False)
-    return record_conversion(recorder, with_sums(recorder, in_order.storage), target, sum_options)
+    return record_conversion(
+        recorder, with_sums(recorder, in_order.storage), destination, sum_options
+    )
 
 
 def _without_zeros(
-    recorder: Recorder, source: RecordedStorage, target: ConversionTarget, options: KernelOptions
+    recorder: Recorder, source: RecordedStorage, destination: Destination, options: KernelOptions
 ) -> RecordedConversion | None:
     """Return the storage without zeros. Unless one kernel can store it, the elements are collected first: so
     values are compared with zero once."""
     once = options._replace(in_one_kernel=True)
     try:
         with recorder.attempt():
-            return build_storage(recorder, source, target, once)
+            return build_storage(recorder, source, destination, once)
     except NotDirectError:
         pass
     collected = _collect_nonzeros(recorder, source, once._replace(index_dtype=None))
     if collected is None:
         return None
     nonzero_options = options._replace(drop_zeros=False)
-    after = record_conversion(recorder, collected.storage, target, nonzero_options, drop_sums=True)
+    after = record_conversion(
+        recorder, collected.storage, destination, nonzero_options, drop_sums=True
+    )
     if after is None:
         return None
     return after._replace(permutation=compose_value_indices(recorder, collected, after))
@@ -159,6 +163,6 @@ def _collect_nonzeros(
 
 
 @cache
-def _collection(dimensions: int) -> ConversionTarget:
+def _collection(dimensions: int) -> Destination:
     """Return the coordinates of elements, in any order."""
-    return ConversionTarget(without_order(coo(dimensions=dimensions)))
+    return Destination(without_order(coo(dimensions=dimensions)))

@@ -16,7 +16,7 @@ class KernelOptions(NamedTuple):
     """None is int32."""
     wants_permutation: bool
     requires_order: bool = True
-    """Refuse elements that are not sorted as the target says."""
+    """Refuse elements that are not sorted as the destination says."""
     in_one_kernel: bool = False
     """Refuse storages that need several kernels."""
     adds_repeated: bool = False

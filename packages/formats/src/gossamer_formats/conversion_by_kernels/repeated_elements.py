@@ -36,8 +36,8 @@ from gossamer_formats.conversion_by_kernels.source.element_order import (
 )
 from gossamer_formats.conversion_by_kernels.source.loop_order import layout_sizes
 from gossamer_formats.conversion_by_kernels.source.observed_order import observed_order
-from gossamer_formats.conversion_targets.inverse_map import logical_var
 from gossamer_formats.descriptions.coo import coo
+from gossamer_formats.destinations.inverse_map import logical_var
 from gossamer_formats.memory.new_arrays import without_end
 from gossamer_ir.core.build import ONE, ZERO, add, index, index_var, sub
 from gossamer_ir.nodes import Binary, Expr, Let, Load, Select, Stmt, Store, Var

@@ -5,9 +5,9 @@ from __future__ import annotations
 from functools import cache
 
 from gossamer_formats.checks.coordinate_order import without_order
-from gossamer_formats.conversion_targets.conversion_target import ConversionTarget
 from gossamer_formats.descriptions.csc import csc
 from gossamer_formats.descriptions.csr import csr
+from gossamer_formats.destinations.conversion_destination import Destination
 from gossamer_ir.core.build import ONE, index_var
 from gossamer_ir.nodes import (
     Axis,
@@ -20,20 +20,20 @@ from gossamer_ir.nodes import (
     SparseBuffer,
 )
 
-CSR = ConversionTarget(csr())
-_CSC = ConversionTarget(csc())
+CSR = Destination(csr())
+_CSC = Destination(csc())
 _BY_ROW, _BY_COLUMN = (
-    ConversionTarget(without_order(make_description())) for make_description in (csr, csc)
+    Destination(without_order(make_description())) for make_description in (csr, csc)
 )
 """CSR and CSC whose rows or columns have any order: CSC or CSR that is made from them is sorted."""
 
 
-def compressed_formats(dimensions: int) -> tuple[tuple[ConversionTarget, ...], ...]:
+def compressed_formats(dimensions: int) -> tuple[tuple[Destination, ...], ...]:
     """Return the formats of which each may sort the elements of a tensor alone, as they are tried."""
     return ((CSR,), (_CSC,)) if dimensions == 2 else ()
 
 
-def sorting_formats(dimensions: int) -> tuple[tuple[ConversionTarget, ...], ...]:
+def sorting_formats(dimensions: int) -> tuple[tuple[Destination, ...], ...]:
     """Return the sequences of formats that may sort distinct elements, in the order in which they are tried:
     one format is tried before several, since each is a pass over all elements.
 
@@ -45,11 +45,10 @@ def sorting_formats(dimensions: int) -> tuple[tuple[ConversionTarget, ...], ...]
 
 
 @cache
-def buckets_of_dimensions(dimensions: int) -> tuple[ConversionTarget, ...]:
+def buckets_of_dimensions(dimensions: int) -> tuple[Destination, ...]:
     """Return the formats of which each sorts by one coordinate, the last one first."""
     return tuple(
-        ConversionTarget(_buckets(dimensions, dimension))
-        for dimension in reversed(range(dimensions))
+        Destination(_buckets(dimensions, dimension)) for dimension in reversed(range(dimensions))
     )
 
 

@@ -23,10 +23,10 @@ from gossamer_formats.conversion_by_numpy.axis_coordinates import (
     axis_coordinates,
 )
 from gossamer_formats.conversion_by_numpy.distinct import distinct, occurrences, ranks_within
-from gossamer_formats.conversion_targets.contents import listed_array, scattered_array
-from gossamer_formats.conversion_targets.conversion_target import ConversionTarget
-from gossamer_formats.conversion_targets.converted_storage import shape_error
-from gossamer_formats.conversion_targets.known_sizes import KnownSizes
+from gossamer_formats.destinations.contents import listed_array, scattered_array
+from gossamer_formats.destinations.conversion_destination import Destination
+from gossamer_formats.destinations.converted_storage import shape_error
+from gossamer_formats.destinations.known_sizes import KnownSizes
 from gossamer_formats.storage import ancestors, axes_between, require_nested_axes, shape_of
 from gossamer_ir.core.axis_kinds import (
     Indices,
@@ -54,25 +54,25 @@ class Assembly(NamedTuple):
     value_count: int
 
 
-def assemble(target: ConversionTarget, logical: Sequence[Array], shape: Sequence[int]) -> Assembly:
+def assemble(destination: Destination, logical: Sequence[Array], shape: Sequence[int]) -> Assembly:
     """Return the storage of elements with logical coordinates, except for their values.
 
     The coordinates are sorted lexicographically. Raises `FormatError` if the format cannot hold the elements.
 
     >>> from gossamer_formats import csr
     >>> rows, columns = np.array([0, 1, 1]), np.array([2, 0, 1])
-    >>> assembled = assemble(ConversionTarget(csr()), (rows, columns), (2, 3))
+    >>> assembled = assemble(Destination(csr()), (rows, columns), (2, 3))
     >>> assembled.arrays["indptr"], assembled.arrays["indices"], assembled.sizes
     (array([0, 1, 3]), array([2, 0, 1]), {'m': 2, 'n': 3, 'nnz': 3})
     """
-    description = target.description
+    description = destination.description
     require_nested_axes(description)
-    sizes = KnownSizes(description, target.sizes)
+    sizes = KnownSizes(description, destination.sizes)
     lengths = zip(shape_of(description), shape, strict=True)
     described = tuple([sizes.bind(expr, size) for expr, size in lengths])
     if described != tuple(shape):
         raise shape_error(description, described, shape)
-    coordinates, contents = axis_coordinates(target, logical, shape, sizes)
+    coordinates, contents = axis_coordinates(destination, logical, shape, sizes)
     builder = _Builder(description, logical, sizes, coordinates)
     for name in description.buffer.axes:
         builder.build(name)

@@ -13,20 +13,20 @@ import numpy as np
 
 from gossamer_formats.conversion_by_numpy.array_expressions import evaluate_arrays
 from gossamer_formats.conversion_by_numpy.distinct import ranks_within
-from gossamer_formats.conversion_targets.contents import (
+from gossamer_formats.destinations.contents import (
     indexing_axes,
     listed_contents,
     require_contents,
     unused_content,
 )
-from gossamer_formats.conversion_targets.conversion_target import ConversionTarget
-from gossamer_formats.conversion_targets.inverse_map import (
+from gossamer_formats.destinations.conversion_destination import Destination
+from gossamer_formats.destinations.inverse_map import (
     Solved,
     inverse_map,
     logical_var,
     require_map_sizes,
 )
-from gossamer_formats.conversion_targets.known_sizes import KnownSizes
+from gossamer_formats.destinations.known_sizes import KnownSizes
 from gossamer_ir.analysis.axes.logical_elements import map_results, map_vars
 from gossamer_ir.errors import FormatError
 from gossamer_ir.nodes import Axis, FormatDescription, Load
@@ -55,7 +55,7 @@ class AxisCoordinates(NamedTuple):
 
 
 def axis_coordinates(
-    target: ConversionTarget,
+    destination: Destination,
     logical: Sequence[Array],
     shape: Sequence[int],
     sizes: KnownSizes,
@@ -65,15 +65,15 @@ def axis_coordinates(
     >>> from gossamer_formats.descriptions.dia import dia
     >>> rows, columns = np.array([0, 1]), np.array([1, 1])
     >>> sizes = KnownSizes(dia(), {"m": 2, "n": 2})
-    >>> coordinates = axis_coordinates(ConversionTarget(dia()), (rows, columns), (2, 2), sizes)
+    >>> coordinates = axis_coordinates(Destination(dia()), (rows, columns), (2, 2), sizes)
     >>> coordinates.coordinates["D"], coordinates.contents[0].values, sizes.known["diagonals"]
     (array([1, 0]), array([1, 0]), 2)
     """
-    description = target.description
+    description = destination.description
     axes = items_by_name(description.axes)
     require_map_sizes(description, sizes)
     inverse = inverse_map(description, sizes.known, shape)
-    require_contents(target, inverse)
+    require_contents(destination, inverse)
     coordinates: dict[str, Array] = {}
     for var, solved in inverse.coordinates.items():
         name = _axis_of(description, var)
@@ -82,21 +82,21 @@ def axis_coordinates(
         coordinates[name] = _evaluate(solved, logical, sizes)
     along_axes = AxisCoordinates(coordinates, [])
     for load, solved in inverse.contents.items():
-        contents = _stored_contents(target, load, solved, _evaluate(solved, logical, sizes))
+        contents = _stored_contents(destination, load, solved, _evaluate(solved, logical, sizes))
         _rank_contents(along_axes, contents, axes, sizes)
     _require_map(description, logical, along_axes, sizes)
     return along_axes
 
 
 def _stored_contents(
-    target: ConversionTarget, load: Load, solved: Solved, values: Array
+    destination: Destination, load: Load, solved: Solved, values: Array
 ) -> StoredContents:
     listed = None
-    if load.buffer in target.orders:
+    if load.buffer in destination.orders:
         extent = solved.extent
         counts = None if extent is None else np.bincount(values, minlength=extent)
-        listed = listed_contents(target, load.buffer, counts)
-    names = indexing_axes(target.description, load)
+        listed = listed_contents(destination, load.buffer, counts)
+    names = indexing_axes(destination.description, load)
     return StoredContents(load.buffer, names, values, listed, unused_content(solved))
 
 

@@ -11,13 +11,13 @@ from gossamer_formats.checks.array_checks import INDEX_DTYPES
 from gossamer_formats.conversion_by_numpy.assembly import Assembly, assemble
 from gossamer_formats.conversion_by_numpy.distinct import distinct
 from gossamer_formats.conversion_by_numpy.stored_elements import Elements, select_elements
-from gossamer_formats.conversion_targets.conversion_options import ConversionOptions, Duplicates
-from gossamer_formats.conversion_targets.conversion_target import ConversionTarget
-from gossamer_formats.conversion_targets.converted_storage import (
+from gossamer_formats.destinations.conversion_destination import Destination
+from gossamer_formats.destinations.conversion_options import ConversionOptions, Duplicates
+from gossamer_formats.destinations.converted_storage import (
     ConvertedStorage,
     require_same_shape,
 )
-from gossamer_formats.conversion_targets.dtypes import (
+from gossamer_formats.destinations.dtypes import (
     index_dtypes,
     limits_of,
     with_index_dtype,
@@ -35,7 +35,7 @@ from gossamer_ir.support.items_by_name import items_by_name
 def store_elements(
     source: Storage,
     elements: Elements,
-    target: ConversionTarget,
+    destination: Destination,
     *,
     options: ConversionOptions,
     drop_zeros: bool = False,
@@ -54,9 +54,13 @@ def store_elements(
         elements, values = select_elements(elements, others), values[others]
     # Without what was derived from the description that declares no repetitions.
     if repeats and options.duplicates == "keep":
-        target = replace(target, description=_with_repetitions(target.description), memo={})
-    assembly = assemble(target, elements.coordinates, source.shape)
-    storage = _storage_of(assembly, target.description, values, index_dtype=options.index_dtype)
+        destination = replace(
+            destination, description=_with_repetitions(destination.description), memo={}
+        )
+    assembly = assemble(destination, elements.coordinates, source.shape)
+    storage = _storage_of(
+        assembly, destination.description, values, index_dtype=options.index_dtype
+    )
     require_same_shape(storage, source)
     if is_sum:
         return ConvertedStorage(storage, None)

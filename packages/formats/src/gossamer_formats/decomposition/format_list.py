@@ -10,9 +10,9 @@ import numpy as np
 from gossamer_formats.conversion.conversion_kind import require_rank
 from gossamer_formats.conversion_by_numpy.store_elements import store_elements
 from gossamer_formats.conversion_by_numpy.stored_elements import Elements, select_elements
-from gossamer_formats.conversion_targets.conversion_options import ConversionOptions
-from gossamer_formats.conversion_targets.conversion_target import conversion_target
 from gossamer_formats.decomposition.part import Part, part_of
+from gossamer_formats.destinations.conversion_destination import conversion_destination
+from gossamer_formats.destinations.conversion_options import ConversionOptions
 from gossamer_formats.tensors.sparse_tensor import SparseTensor
 from gossamer_ir.errors import FormatError
 from gossamer_ir.nodes import FormatDescription
@@ -55,16 +55,20 @@ def chosen_parts(matrix: SparseTensor, formats: Sequence[ChosenFormat]) -> Itera
     left = np.ones(columns.size, bool)
     for number, entry in enumerate(formats):
         format, chooser, parameters = _entry(entry, number)
-        target = conversion_target(format, parameters, rank=matrix.ndim)
-        require_rank(target.description, matrix.ndim)
+        destination = conversion_destination(format, parameters, rank=matrix.ndim)
+        require_rank(destination.description, matrix.ndim)
         chosen = left if chooser is None else left & _choice(chooser, rows, columns, number)
         left = left & ~chosen
         if chosen.any():
             selected = select_elements(elements, np.flatnonzero(chosen))
-            converted = store_elements(matrix.storage, selected, target, options=REFUSE_DUPLICATES)
+            converted = store_elements(
+                matrix.storage, selected, destination, options=REFUSE_DUPLICATES
+            )
             assert converted.permutation is not None
-            name = f"{target.description.name}_{number}"
-            yield part_of(name, converted.storage, converted.permutation, fixed_sizes=target.sizes)
+            name = f"{destination.description.name}_{number}"
+            yield part_of(
+                name, converted.storage, converted.permutation, fixed_sizes=destination.sizes
+            )
     if left.any():
         raise _left_error(left, rows, columns)
 

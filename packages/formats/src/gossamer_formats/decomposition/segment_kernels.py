@@ -124,22 +124,22 @@ def store_segments(
 def _store_segments(slots: Expr, of_segments: tuple[str, str], of_elements: tuple[str, str]) -> For:
     """Return the loop for dtypes of starts and lengths, and of columns and values."""
     (of_start, of_length), (column, value) = of_segments, of_elements
-    segment, position, target, element = (index_var(name) for name in ("s", "x", "t", "e"))
-    at, source = (target,), (element,)
+    segment, position, destination, element = (index_var(name) for name in ("s", "x", "t", "e"))
+    at, source = (destination,), (element,)
     stores: list[Stmt] = [
         let(element.name, add(load("STARTS", segment, of_start), position)),
         Store("NEW_COLUMNS", at, Load("COLUMNS", source, column)),
         Store("NEW_VALUES", at, Load("VALUES", source, value)),
-        store("PERMUTATION", target, element),
+        store("PERMUTATION", destination, element),
     ]
     fill: list[Stmt] = [
         Store("NEW_COLUMNS", at, cast(index_var("unused"), column)),
         Store("NEW_VALUES", at, zero_of(value)),
-        store("PERMUTATION", target, index(UNSTORED)),
+        store("PERMUTATION", destination, index(UNSTORED)),
     ]
     is_element = compare("lt", position, load("LENGTHS", segment, of_length))
     body: list[Stmt] = [
-        let(target.name, digits(segment, slots, position)),
+        let(destination.name, digits(segment, slots, position)),
         when(is_element, stores, fill),
     ]
     return _parallel(segment, index_var("segments"), [loop(position.name, ZERO, slots, body)])

@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from gossamer_formats.conversion.convert_storage import convert_storage
-from gossamer_formats.conversion_targets.conversion_options import (
+from gossamer_formats.destinations.conversion_destination import conversion_destination
+from gossamer_formats.destinations.conversion_options import (
     ConversionOptions,
     Duplicates,
     Zeros,
 )
-from gossamer_formats.conversion_targets.conversion_target import conversion_target
 from gossamer_formats.registry.composable_formats import find_composable
 from gossamer_formats.tensors.sparse_tensor import SparseTensor
 from gossamer_ir.errors import FormatError
@@ -66,7 +66,7 @@ def convert(
         )
     storage, permutation = convert_storage(
         tensor.checked_storage(),
-        conversion_target(format, parameters, rank=tensor.ndim, order=order),
+        conversion_destination(format, parameters, rank=tensor.ndim, order=order),
         options=ConversionOptions(duplicates, zeros, index_dtype),
     )
     return Conversion(SparseTensor.from_new(storage), permutation)

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from gossamer_formats.checks.array_checks import require_dtype
-from gossamer_formats.conversion_targets.conversion_target import conversion_target
 from gossamer_formats.descriptions.csr import csr
+from gossamer_formats.destinations.conversion_destination import conversion_destination
 from gossamer_formats.memory.ownership import adopt_array
 from gossamer_formats.pruning.pruning_rule import Nonzeros, PruningRule
 from gossamer_formats.registry.formats import FORMATS, formats_with
@@ -62,11 +62,11 @@ def prune(
         return decoded.astype(matrix.value_dtype)
     format, parameters = _format_of_pattern(format, parameters)
     rule = _rule_of(format)
-    target = conversion_target(format, parameters, rank=2)
+    destination = conversion_destination(format, parameters, rank=2)
     # Before the elements: finding them reads the whole matrix.
     _require_density(format, density, is_needed=rule.takes_density)
     elements = _elements(matrix)
-    kept = rule.kept(elements, 1.0 if density is None else density, target.parameters)
+    kept = rule.kept(elements, 1.0 if density is None else density, destination.parameters)
     sizes: dict[str, Any] = dict(parameters)
     return _store_kept(elements, kept).asformat(format, **sizes)
 

@@ -9,9 +9,9 @@ import numpy as np
 
 from gossamer_formats.checks.array_checks import require_value_dtype
 from gossamer_formats.checks.coordinate_order import without_order
-from gossamer_formats.conversion_targets.dtypes import with_dtypes_of
 from gossamer_formats.counterparts.matrix_checks import require_matrix
 from gossamer_formats.counterparts.scipy_matrix import ScipyArrays, ScipyMatrix
+from gossamer_formats.destinations.dtypes import with_dtypes_of
 from gossamer_formats.format import MAX_VARIANTS
 from gossamer_formats.registry.formats import FORMATS
 from gossamer_formats.storage import Storage
@@ -85,6 +85,6 @@ def _describe(format_name: str, dtypes: tuple[tuple[str, Any], ...]) -> FormatDe
     """Return the description of elements in any order in arrays of these dtypes."""
     arrays = {name: np.empty(0, dtype) for name, dtype in dtypes}
     # Imported late: matrices in CSR are described without it.
-    from gossamer_formats.conversion_targets.conversion_target import describe
+    from gossamer_formats.destinations.conversion_destination import describe
 
     return with_dtypes_of(without_order(describe(format_name, rank=2)), arrays)

@@ -20,13 +20,13 @@ from gossamer_formats.checks.owned_storage import (
 from gossamer_formats.checks.storage_checks import check_storage
 from gossamer_formats.composable_names import ComposableName
 from gossamer_formats.conversion_by_numpy.csr_matrices import transposed_storage
-from gossamer_formats.conversion_targets.conversion_options import (
+from gossamer_formats.descriptions.csr import csr
+from gossamer_formats.destinations.conversion_options import (
     ConversionOptions,
     Duplicates,
     Zeros,
 )
-from gossamer_formats.conversion_targets.recognized_formats import is_format
-from gossamer_formats.descriptions.csr import csr
+from gossamer_formats.destinations.recognized_formats import is_format
 from gossamer_formats.memo import MemoKey, SparsityPattern
 from gossamer_formats.registry.operators import operator_of
 from gossamer_formats.stats import storage_stats
@@ -45,7 +45,7 @@ from gossamer_ir.support.message_texts import amount, readable_size
 
 if TYPE_CHECKING:
     from gossamer_formats.arithmetic.reduce_elements import ReductionName
-    from gossamer_formats.conversion_targets.converted_storage import ConvertedStorage
+    from gossamer_formats.destinations.converted_storage import ConvertedStorage
 
 
 class SparseTensor(RefusedOperators, NotAnArray):
@@ -293,7 +293,7 @@ class SparseTensor(RefusedOperators, NotAnArray):
             return self
         # The parts of a composable format have orders of rows of their own.
         # Imported late: most programs convert no tensor.
-        from gossamer_formats.conversion_targets.conversion_target import conversion_target
+        from gossamer_formats.destinations.conversion_destination import conversion_destination
         from gossamer_formats.registry.composable_formats import find_composable
 
         composable = find_composable(format) if order is None else None
@@ -304,7 +304,7 @@ class SparseTensor(RefusedOperators, NotAnArray):
             return composable.decomposition_of(matrix, parameters)
         storage, _ = _converter()(
             self.checked_storage(),
-            conversion_target(format, parameters, rank=self.ndim, order=order),
+            conversion_destination(format, parameters, rank=self.ndim, order=order),
             options=ConversionOptions(duplicates, zeros, index_dtype, wants_permutation=False),
         )
         return SparseTensor.from_new(storage)

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from destination_axes_of import compressed, destination_axes_of, value_of
 from scipy import sparse
-from target_axes_of import compressed, target_axes_of, value_of
 
 from gossamer_formats import convert, from_scipy
 from gossamer_formats.conversion_by_kernels.axes.compressed_axes import add_compressed
 from gossamer_formats.conversion_by_kernels.axes.dense_axes import add_dense_varied, add_fixed
-from gossamer_formats.conversion_by_kernels.build_state.target_axes import (
+from gossamer_formats.conversion_by_kernels.build_state.destination_axes import (
     coordinate_along,
     length_of_axis,
     with_axis,
@@ -20,9 +20,11 @@ from gossamer_ir.core.axis_kinds import indptr_of
 MATRIX = sparse.random_array((6, 9), density=0.4, format="csr", rng=4, dtype=np.float64)
 
 
-def built(source, target, name, **parameters):
+def built(source, destination, name, **parameters):
     """The axes before an axis, built, and the result of the axis."""
-    axes = target_axes_of(convert(from_scipy(MATRIX), source).tensor.storage, target, **parameters)
+    axes = destination_axes_of(
+        convert(from_scipy(MATRIX), source).tensor.storage, destination, **parameters
+    )
     for before in axes.description.buffer.axes:
         axis = axes.by_name[before]
         if before == name:
@@ -35,7 +37,7 @@ def built(source, target, name, **parameters):
 
 
 @pytest.mark.parametrize(
-    ("source", "target", "axis", "slots"),
+    ("source", "destination", "axis", "slots"),
     [
         ("csr", "csr", "J", {"are_of_source", "are_filled"}),
         ("coo", "csr", "J", {"are_of_source", "are_filled"}),
@@ -44,9 +46,9 @@ def built(source, target, name, **parameters):
         ("csr", "bsr", "JO", set()),
     ],
 )
-def test_slots_are_those_of_the_source_or_new(source, target, axis, slots):
-    sizes = {"block_rows": 2, "block_columns": 3} if target == "bsr" else {}
-    _, result = built(source, target, axis, **sizes)
+def test_slots_are_those_of_the_source_or_new(source, destination, axis, slots):
+    sizes = {"block_rows": 2, "block_columns": 3} if destination == "bsr" else {}
+    _, result = built(source, destination, axis, **sizes)
     facts = {name for name, holds in result.storage.slots._asdict().items() if holds is True}
     assert facts - {"are_own"} == slots
 
@@ -60,7 +62,7 @@ def test_offsets_of_rows_are_those_of_scipy():
 
 
 def test_ragged_rows_end_at_their_last_element():
-    axes = target_axes_of(from_scipy(MATRIX).storage, "ragged")
+    axes = destination_axes_of(from_scipy(MATRIX).storage, "ragged")
     outer, inner = (axes.by_name[name] for name in axes.description.buffer.axes)
     position = coordinate_along(axes, outer.name)
     fixed = add_fixed(axes, outer, position=position, width=length_of_axis(axes, outer))

@@ -1,26 +1,26 @@
-"""The coordinates of elements along the axes of a target are its map, inverted."""
+"""The coordinates of elements along the axes of a destination are its map, inverted."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
+from destination_axes_of import destination_axes_of, value_of
 from scipy import sparse
-from target_axes_of import target_axes_of, value_of
 
 from gossamer_formats import from_scipy
 from gossamer_formats.conversion_by_kernels.coordinates.array_contents import range_of
 from gossamer_formats.conversion_by_kernels.recording.conversion_errors import NotDirectError
 from gossamer_formats.conversion_by_numpy.array_expressions import evaluate_arrays
-from gossamer_formats.conversion_targets.inverse_map import Solved, logical_var
+from gossamer_formats.destinations.inverse_map import Solved, logical_var
 from gossamer_ir.core.build import add, index, mul, sub
 
 MATRIX = sparse.random_array((7, 10), density=0.3, format="csr", rng=2, dtype=np.float64)
 ROWS, COLUMNS = (each.reshape(-1) for each in np.indices(MATRIX.shape))
 
 
-def coordinates(target, **parameters):
+def coordinates(destination, **parameters):
     """The coordinates of all elements that the matrix could have, by axis, and the lengths of the axes."""
-    axes = target_axes_of(from_scipy(MATRIX).storage, target, **parameters)
+    axes = destination_axes_of(from_scipy(MATRIX).storage, destination, **parameters)
     coordinates = axes.elements.coordinates
     logical = {"l0": ROWS, "l1": COLUMNS}
     values = {name: evaluate_arrays(each.value, logical) for name, each in coordinates.items()}
@@ -37,10 +37,10 @@ def test_blocks_have_a_coordinate_outside_and_one_inside():
 
 
 @pytest.mark.parametrize(
-    ("target", "parameters"), [("csr", {}), ("tiled_csr", {"tile_columns": 4})]
+    ("destination", "parameters"), [("csr", {}), ("tiled_csr", {"tile_columns": 4})]
 )
-def test_no_coordinate_is_outside_of_its_axis(target, parameters):
-    values, lengths = coordinates(target, **parameters)
+def test_no_coordinate_is_outside_of_its_axis(destination, parameters):
+    values, lengths = coordinates(destination, **parameters)
     assert {
         name: each.min() >= 0 and each.max() < lengths[name] for name, each in values.items()
     } == (dict.fromkeys(values, True))

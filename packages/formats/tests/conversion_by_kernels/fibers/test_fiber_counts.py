@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from destination_axes_of import destination_axes_of, value_of
 from scipy import sparse
-from target_axes_of import target_axes_of, value_of
 
 from gossamer_formats import Storage, from_scipy
+from gossamer_formats.conversion_by_kernels.build_state.destination_axes import coordinate_along
 from gossamer_formats.conversion_by_kernels.build_state.element_bindings import ROOT_SLOT, AxisSlot
-from gossamer_formats.conversion_by_kernels.build_state.target_axes import coordinate_along
 from gossamer_formats.conversion_by_kernels.fibers.fiber_counts import (
     fiber_counts,
     is_grouped,
@@ -21,9 +21,9 @@ from gossamer_formats.descriptions.coo import coo
 MATRIX = sparse.random_array((7, 9), density=0.4, format="csr", rng=3, dtype=np.float64)
 
 
-def counts_of(source, target, axis):
-    """The number of elements at each coordinate of an axis, of which `target` has the others in a fiber."""
-    axes = target_axes_of(source, target)
+def counts_of(source, destination, axis):
+    """The number of elements at each coordinate of an axis, if `destination` has the others in a fiber."""
+    axes = destination_axes_of(source, destination)
     length = axes.elements.coordinates[axis].length
     parent = AxisSlot(coordinate_along(axes, axis), length)
     (key,) = [name for name in axes.description.buffer.axes if name != axis]
@@ -56,16 +56,16 @@ def test_a_row_that_is_not_sorted_is_found(columns):
 
 
 def test_the_only_fiber_has_all_elements():
-    axes = target_axes_of(from_scipy(MATRIX).storage, "coo")
+    axes = destination_axes_of(from_scipy(MATRIX).storage, "coo")
     counts = fiber_counts(axes, ROOT_SLOT, ["I0", "I1"])
     assert value_of(axes, counts).tolist() == [MATRIX.nnz]
 
 
 def test_what_is_known_about_the_order_of_rows():
-    by_rows = target_axes_of(from_scipy(MATRIX).storage, "csr")
+    by_rows = destination_axes_of(from_scipy(MATRIX).storage, "csr")
     assert is_sorted(by_rows, ["J"])
     assert is_grouped(by_rows, by_rows.by_name["J"])
-    by_columns = target_axes_of(from_scipy(MATRIX).storage, "csc")
+    by_columns = destination_axes_of(from_scipy(MATRIX).storage, "csc")
     inner = by_columns.description.buffer.axes[-1]
     assert is_sorted(by_columns, [inner])
     assert not is_grouped(by_columns, by_columns.by_name[inner])

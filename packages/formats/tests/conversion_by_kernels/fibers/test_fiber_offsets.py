@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from destination_axes_of import destination_axes_of, value_of
 from scipy import sparse
-from target_axes_of import target_axes_of, value_of
 
 from gossamer_formats import from_scipy
 from gossamer_formats.conversion_by_kernels.fibers.fiber_offsets import (
@@ -22,7 +22,7 @@ from gossamer_ir.core.build import index, index_var
 
 def axes_of_csr():
     matrix = sparse.csr_array(np.eye(3, dtype=np.float32))
-    return target_axes_of(from_scipy(matrix).storage, "csc")
+    return destination_axes_of(from_scipy(matrix).storage, "csc")
 
 
 def test_lengths_of_a_narrow_dtype_are_summed_in_that_of_the_offsets():

@@ -10,14 +10,14 @@ from gossamer_formats import convert, from_scipy
 from gossamer_formats.conversion_by_kernels.convert_by_kernels import convert_by_kernels
 from gossamer_formats.conversion_by_kernels.kernel_options import KernelOptions
 from gossamer_formats.conversion_by_kernels.slots.later_slots import min_elements
-from gossamer_formats.conversion_targets.conversion_target import conversion_target
+from gossamer_formats.destinations.conversion_destination import conversion_destination
 from gossamer_ir.nodes import Prefetch
 from gossamer_ir.traversal.walk import collect
 from gossamer_machine.machine import Machine
 
 
 @pytest.mark.parametrize(
-    ("source", "target", "arrays"),
+    ("source", "destination", "arrays"),
     [
         ("csr", "csc", {"T_indices", "T_data"}),
         ("csc", "csr", {"T_indices", "T_data"}),
@@ -28,8 +28,8 @@ from gossamer_machine.machine import Machine
         ("coo", "csr", set()),
     ],
 )
-def test_lines_of_scattered_elements_are_fetched(source, target, arrays):
-    assert fetched_arrays(source, target, Machine(gathers="fast")) == arrays
+def test_lines_of_scattered_elements_are_fetched(source, destination, arrays):
+    assert fetched_arrays(source, destination, Machine(gathers="fast")) == arrays
 
 
 def test_lines_of_few_elements_are_not_fetched():
@@ -48,7 +48,7 @@ def test_elements_are_many_by_the_caches_and_the_kind_of_the_machine(machine, le
     assert min_elements(machine) == least
 
 
-def fetched_arrays(source, target, machine):
+def fetched_arrays(source, destination, machine):
     """The arrays of which the last kernel of a conversion fetches lines."""
     matrix = sparse.random_array((40, 30), density=0.2, format="csr", rng=0)
     sizes = {"block_rows": 2, "block_columns": 2} if source == "bsr" else {}
@@ -60,6 +60,8 @@ def fetched_arrays(source, target, machine):
         return InterpretedKernel(module)
 
     options = KernelOptions(False, index_dtype=None, wants_permutation=False, machine=machine)
-    convert_by_kernels(tensor.storage, conversion_target(target, {}, rank=2), compile, options)
+    convert_by_kernels(
+        tensor.storage, conversion_destination(destination, {}, rank=2), compile, options
+    )
     prefetches = collect(Prefetch, modules[-1].functions[0])
     return {hint.buffer for hint in prefetches}

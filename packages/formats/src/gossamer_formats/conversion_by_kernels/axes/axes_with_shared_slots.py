@@ -6,12 +6,12 @@ from gossamer_formats.conversion_by_kernels.build_state.built_storage import (
     BuiltStorage,
     IndexArray,
 )
-from gossamer_formats.conversion_by_kernels.build_state.element_bindings import AxisSlot
-from gossamer_formats.conversion_by_kernels.build_state.target_axes import (
+from gossamer_formats.conversion_by_kernels.build_state.destination_axes import (
     AxisResult,
     CompressedAxis,
-    TargetAxes,
+    DestinationAxes,
 )
+from gossamer_formats.conversion_by_kernels.build_state.element_bindings import AxisSlot
 from gossamer_formats.conversion_by_kernels.fibers.fiber_coordinates import fiber_coordinates
 from gossamer_formats.conversion_by_kernels.fibers.fiber_offsets import fiber_offsets
 from gossamer_formats.conversion_by_kernels.fibers.fiber_ranks import rank_in_fiber
@@ -23,19 +23,23 @@ from gossamer_ir.core.build import ZERO, add
 from gossamer_ir.nodes import InRange
 
 
-def add_shared_slots(target_axes: TargetAxes, new: CompressedAxis, indptr: Indptr) -> AxisResult:
+def add_shared_slots(
+    destination_axes: DestinationAxes, new: CompressedAxis, indptr: Indptr
+) -> AxisResult:
     """Return an axis whose slots are shared by elements."""
     axis, name, parent = new.axis, new.name, new.parent
-    fibers = fiber_coordinates(target_axes, axis, parent, are_sorted=new.indices.sorted)
-    offsets = fiber_offsets(target_axes, indptr, offsets=fibers.offsets, dtype="int32")
-    largest = max(target_axes.sizes.value(axis.length) - 1, 0)
+    fibers = fiber_coordinates(destination_axes, axis, parent, are_sorted=new.indices.sorted)
+    offsets = fiber_offsets(destination_axes, indptr, offsets=fibers.offsets, dtype="int32")
+    largest = max(destination_axes.sizes.value(axis.length) - 1, 0)
     coordinates = IndexArray(fibers.coordinates, "int32", largest)
     storage = offsets.storage.extend(BuiltStorage({new.indices.handle: coordinates}))
     if fibers.slots is None:
-        ranked = rank_in_fiber(target_axes, axis, parent=parent, fibers=fibers)
-        slot = sized_slot(target_axes, axis, add(ranked.first, ranked.rank), fibers.total)
+        ranked = rank_in_fiber(destination_axes, axis, parent=parent, fibers=fibers)
+        slot = sized_slot(destination_axes, axis, add(ranked.first, ranked.rank), fibers.total)
         return AxisResult(slot, ranked.bindings, storage)
-    array, count = f"SLOTS_{name}", target_axes.arguments.integer(f"N_{name}", fibers.total)
+    array, count = f"SLOTS_{name}", destination_axes.arguments.integer(f"N_{name}", fibers.total)
     facts = (InRange(array, ZERO, count.expr),)
-    target_axes.arguments.array(array, fibers.slots, "int32", target_axes.loop.size.expr, facts)
+    destination_axes.arguments.array(
+        array, fibers.slots, "int32", destination_axes.loop.size.expr, facts
+    )
     return AxisResult(AxisSlot(load(array, VALUE_INDEX, "int32"), count), storage=storage)

@@ -1,1 +1,1 @@
-"""The axes of a target that were added so far, and what kernels bind for them."""
+"""The axes of a destination that were added so far, and what kernels bind for them."""

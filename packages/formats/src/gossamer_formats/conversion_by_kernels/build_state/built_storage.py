@@ -1,4 +1,4 @@
-"""What is known about the storage of a target after some of its axes."""
+"""What is known about the storage of a destination after some of its axes."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""The coordinates of elements along the axes of the target."""
+"""The coordinates of elements along the axes of the destination."""

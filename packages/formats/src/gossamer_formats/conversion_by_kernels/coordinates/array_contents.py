@@ -9,11 +9,14 @@ from gossamer_formats.conversion_by_kernels.build_state.built_storage import (
     BuiltStorage,
     IndexArray,
 )
+from gossamer_formats.conversion_by_kernels.build_state.destination_axes import (
+    DestinationAxes,
+    with_bindings,
+)
 from gossamer_formats.conversion_by_kernels.build_state.element_bindings import (
     AxisCoordinate,
     ElementBindings,
 )
-from gossamer_formats.conversion_by_kernels.build_state.target_axes import TargetAxes, with_bindings
 from gossamer_formats.conversion_by_kernels.coordinates.ranked_contents import (
     ArrayContents,
     rank_in_groups,
@@ -22,41 +25,41 @@ from gossamer_formats.conversion_by_kernels.coordinates.ranked_contents import (
 from gossamer_formats.conversion_by_kernels.kernels.shared_arguments import Size
 from gossamer_formats.conversion_by_kernels.kernels.statements import let
 from gossamer_formats.conversion_by_kernels.recording.conversion_errors import NotDirectError
-from gossamer_formats.conversion_targets.contents import indexing_axes
-from gossamer_formats.conversion_targets.inverse_map import Solved, dimension_of, dimensions_of
+from gossamer_formats.destinations.contents import indexing_axes
+from gossamer_formats.destinations.inverse_map import Solved, dimension_of, dimensions_of
 from gossamer_ir.arith.affine import affine_of
 from gossamer_ir.core.build import ZERO, binary, floordiv, index_var, sub
 from gossamer_ir.nodes import Axis, Expr, Load, Var
 
 
 def with_contents(
-    target_axes: TargetAxes, load: Load, *, solved: Solved, size: Size, low: int
-) -> TargetAxes:
+    destination_axes: DestinationAxes, load: Load, *, solved: Solved, size: Size, low: int
+) -> DestinationAxes:
     """Rank the contents of an index array, which are integers from `low`, and return the axes with the
     coordinates that index them.
 
     Where some of these are known, as those of the blocks that choose columns, the contents are ranked for
     each of them.
     """
-    indexing = indexing_axes(target_axes.description, load)
-    known_names = [name for name in indexing if name in target_axes.elements.coordinates]
+    indexing = indexing_axes(destination_axes.description, load)
+    known_names = [name for name in indexing if name in destination_axes.elements.coordinates]
     is_prefix = len(known_names) < len(indexing) and known_names == [*indexing[: len(known_names)]]
-    if not is_prefix or (known_names and load.buffer in target_axes.target.orders):
+    if not is_prefix or (known_names and load.buffer in destination_axes.destination.orders):
         raise NotDirectError("an index array is not indexed by known coordinates first")
     value = solved.value
     if low:
-        value = sub(value, target_axes.arguments.integer(f"low_{load.buffer}", low).expr)
+        value = sub(value, destination_axes.arguments.integer(f"low_{load.buffer}", low).expr)
     contents = ArrayContents(load.buffer, solved, value, size, low)
     ranked = (
-        rank_in_groups(target_axes, contents, known_names)
+        rank_in_groups(destination_axes, contents, known_names)
         if known_names
-        else ranked_contents(target_axes, contents)
+        else ranked_contents(destination_axes, contents)
     )
     rank = index_var(f"rank_{load.buffer}")
-    unknown = [target_axes.by_name[name] for name in indexing[len(known_names) :]]
-    coordinates = _digits(target_axes, unknown, rank, ranked.total)
+    unknown = [destination_axes.by_name[name] for name in indexing[len(known_names) :]]
+    coordinates = _digits(destination_axes, unknown, rank, ranked.total)
     dimensions = dimensions_of(solved.value).union(
-        *(target_axes.elements.coordinates[name].dimensions for name in known_names)
+        *(destination_axes.elements.coordinates[name].dimensions for name in known_names)
     )
     elements = ElementBindings(
         {
@@ -66,27 +69,29 @@ def with_contents(
         stmts=(let(rank.name, ranked.rank),),
     )
     buffer = next(
-        array for array in target_axes.description.index_arrays if array.name == load.buffer
+        array for array in destination_axes.description.index_arrays if array.name == load.buffer
     )
-    entries = prod(target_axes.sizes.value(size) for size in buffer.shape)
+    entries = prod(destination_axes.sizes.value(size) for size in buffer.shape)
     array = IndexArray(ranked.array(entries), "int64")
-    return with_bindings(target_axes, elements, BuiltStorage({buffer.handle or buffer.name: array}))
+    return with_bindings(
+        destination_axes, elements, BuiltStorage({buffer.handle or buffer.name: array})
+    )
 
 
 def _digits(
-    target_axes: TargetAxes, indexing: Sequence[Axis], value: Expr, total: int
+    destination_axes: DestinationAxes, indexing: Sequence[Axis], value: Expr, total: int
 ) -> dict[str, Expr]:
     """Return the digits of a value: the coordinates along axes, of which the last varies fastest."""
     digits: dict[str, Expr] = {}
     for axis in reversed(indexing[1:]):
-        length = target_axes.sizes.value(axis.length)
+        length = destination_axes.sizes.value(axis.length)
         if length == 1:
             digits[axis.name] = ZERO
             continue
-        size = target_axes.arguments.constant(f"w_{axis.name}", length)
+        size = destination_axes.arguments.constant(f"w_{axis.name}", length)
         digits[axis.name] = binary("floormod", value, size.expr)
         value, total = floordiv(value, size.expr), -(-total // length)
-    if target_axes.sizes.bind(indexing[0].length, total) < total:
+    if destination_axes.sizes.bind(indexing[0].length, total) < total:
         raise NotDirectError("there are more contents than entries")
     digits[indexing[0].name] = value
     return digits

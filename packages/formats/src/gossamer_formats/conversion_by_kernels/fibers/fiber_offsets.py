@@ -10,8 +10,8 @@ from gossamer_formats.conversion_by_kernels.build_state.built_storage import (
     BuiltStorage,
     IndexArray,
 )
+from gossamer_formats.conversion_by_kernels.build_state.destination_axes import DestinationAxes
 from gossamer_formats.conversion_by_kernels.build_state.element_bindings import AxisSlot
-from gossamer_formats.conversion_by_kernels.build_state.target_axes import TargetAxes
 from gossamer_formats.conversion_by_kernels.kernels.kernel_call import ArrayArgument
 from gossamer_formats.conversion_by_kernels.kernels.statements import load, store
 from gossamer_formats.conversion_by_kernels.recording.array_scalars import (
@@ -22,7 +22,7 @@ from gossamer_formats.conversion_by_kernels.recording.array_scalars import (
 from gossamer_formats.conversion_by_kernels.recording.branch import RecordedValue
 from gossamer_formats.conversion_by_kernels.recording.conversion_errors import NotDirectError
 from gossamer_formats.conversion_by_kernels.recording.recorded_storage import is_list
-from gossamer_formats.conversion_targets.dtypes import native_index_dtype
+from gossamer_formats.destinations.dtypes import native_index_dtype
 from gossamer_ir.core.axis_kinds import Indptr, is_varied, width_of
 from gossamer_ir.core.build import ONE, add
 from gossamer_ir.nodes import Axis, Expr, Store, Var
@@ -39,55 +39,59 @@ class FiberOffsets(NamedTuple):
 
 
 def offsets_from_lengths(
-    target_axes: TargetAxes, indptr: Indptr, *, lengths: RecordedValue, most: RecordedValue
+    destination_axes: DestinationAxes,
+    indptr: Indptr,
+    *,
+    lengths: RecordedValue,
+    most: RecordedValue,
 ) -> FiberOffsets:
     """Return the offsets of fibers with known lengths; there are at most `most` slots."""
-    dtype = target_axes.recorder.decide(native_index_dtype, most)
-    offsets = target_axes.recorder.compute(offsets_of_lengths, lengths, dtype)
-    return fiber_offsets(target_axes, indptr, offsets=offsets, dtype=dtype)
+    dtype = destination_axes.recorder.decide(native_index_dtype, most)
+    offsets = destination_axes.recorder.compute(offsets_of_lengths, lengths, dtype)
+    return fiber_offsets(destination_axes, indptr, offsets=offsets, dtype=dtype)
 
 
 def dense_fibers(
-    target_axes: TargetAxes, axis: Axis, *, indptr: Indptr, lengths: RecordedValue
+    destination_axes: DestinationAxes, axis: Axis, *, indptr: Indptr, lengths: RecordedValue
 ) -> tuple[Expr, FiberOffsets]:
     """Return the first slot of the element's fiber, and the offsets, of an axis that stores no coordinates;
     the longest fiber is as long as the axis.
 
     Raises `NotDirectError` if one is longer.
     """
-    longest = target_axes.recorder.decide(longest_of, lengths)
-    if target_axes.sizes.bind(axis.length, longest) < longest:
+    longest = destination_axes.recorder.decide(longest_of, lengths)
+    if destination_axes.sizes.bind(axis.length, longest) < longest:
         raise NotDirectError("a fiber is too long")
-    most = target_axes.recorder.compute(sum_of, lengths)
-    offsets = offsets_from_lengths(target_axes, indptr, lengths=lengths, most=most)
+    most = destination_axes.recorder.compute(sum_of, lengths)
+    offsets = offsets_from_lengths(destination_axes, indptr, lengths=lengths, most=most)
     return first_slot(
-        target_axes, axis, offsets=offsets, parent=target_axes.axis_slots[axis.parent]
+        destination_axes, axis, offsets=offsets, parent=destination_axes.axis_slots[axis.parent]
     ), offsets
 
 
 def first_slot(
-    target_axes: TargetAxes, axis: Axis, *, offsets: FiberOffsets, parent: AxisSlot
+    destination_axes: DestinationAxes, axis: Axis, *, offsets: FiberOffsets, parent: AxisSlot
 ) -> Expr:
     """Pass offsets to the kernels, and return the first slot of the element's fiber."""
     name, size = f"OFFSETS_{axis.name}", add(parent.size.expr, ONE)
-    target_axes.arguments.array(name, offsets.array, offsets.dtype, size)
+    destination_axes.arguments.array(name, offsets.array, offsets.dtype, size)
     return load(name, parent.slot, offsets.dtype)
 
 
 def fiber_offsets(
-    target_axes: TargetAxes, indptr: Indptr, *, offsets: RecordedValue, dtype: str
+    destination_axes: DestinationAxes, indptr: Indptr, *, offsets: RecordedValue, dtype: str
 ) -> FiberOffsets:
     """Return the offsets of fibers whose array is complete."""
-    total = target_axes.recorder.compute(total_of, offsets)
+    total = destination_axes.recorder.compute(total_of, offsets)
     array = IndexArray(offsets, dtype, total)
     storage = BuiltStorage(
-        {indptr.handle: array}, slot_counts=slot_total(target_axes, indptr, total)
+        {indptr.handle: array}, slot_counts=slot_total(destination_axes, indptr, total)
     )
     return FiberOffsets(offsets, dtype, total, storage)
 
 
 def slot_total(
-    target_axes: TargetAxes, indptr: Indptr, total: RecordedValue
+    destination_axes: DestinationAxes, indptr: Indptr, total: RecordedValue
 ) -> dict[str, RecordedValue]:
     """Return the size that is the number of all slots of an axis whose fibers vary, if it is not given.
 
@@ -95,18 +99,20 @@ def slot_total(
     """
     if indptr.nnz is None:
         return {}
-    if isinstance(indptr.nnz, Var) and not target_axes.sizes.is_known(indptr.nnz):
+    if isinstance(indptr.nnz, Var) and not destination_axes.sizes.is_known(indptr.nnz):
         return {indptr.nnz.name: total}
-    if not target_axes.recorder.decide(_are_equal, total, target_axes.sizes.value(indptr.nnz)):
+    if not destination_axes.recorder.decide(
+        _are_equal, total, destination_axes.sizes.value(indptr.nnz)
+    ):
         raise NotDirectError("the number of slots differs from the one that is given")
     return {}
 
 
-def is_unknown_list(target_axes: TargetAxes, axis: Axis) -> bool:
+def is_unknown_list(destination_axes: DestinationAxes, axis: Axis) -> bool:
     """Return whether the only fiber of an axis may have any number of slots, which becomes a size."""
     width = None if is_varied(axis) else width_of(axis)
-    is_unknown = isinstance(width, Var) and not target_axes.sizes.is_known(width)
-    return is_unknown and is_list(target_axes.description, axis)
+    is_unknown = isinstance(width, Var) and not destination_axes.sizes.is_known(width)
+    return is_unknown and is_list(destination_axes.description, axis)
 
 
 def list_size(axis: Axis, count: RecordedValue) -> dict[str, RecordedValue]:
@@ -137,11 +143,15 @@ ENDS = "ENDS"
 """The array in which kernels store the ends of fibers; its first element is the start of the first fiber."""
 
 
-def new_ends(target_axes: TargetAxes, fibers: AxisSlot, dtype: str | None = None) -> ArrayArgument:
+def new_ends(
+    destination_axes: DestinationAxes, fibers: AxisSlot, dtype: str | None = None
+) -> ArrayArgument:
     """Return the array of ends before any is known; by default, each value of the source may have a slot."""
     if dtype is None:
-        dtype = target_axes.recorder.decide(native_index_dtype, target_axes.source.value_count)
-    ends = target_axes.recorder.compute(_no_ends, fibers.size.value, dtype)
+        dtype = destination_axes.recorder.decide(
+            native_index_dtype, destination_axes.source.value_count
+        )
+    ends = destination_axes.recorder.compute(_no_ends, fibers.size.value, dtype)
     return ArrayArgument(ends, dtype, (add(fibers.size.expr, ONE),))
 
 

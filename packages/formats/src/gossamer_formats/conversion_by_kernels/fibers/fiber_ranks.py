@@ -6,13 +6,13 @@ from typing import NamedTuple
 
 import numpy as np
 
+from gossamer_formats.conversion_by_kernels.build_state.destination_axes import (
+    DestinationAxes,
+    coordinate_along,
+)
 from gossamer_formats.conversion_by_kernels.build_state.element_bindings import (
     AxisSlot,
     ElementBindings,
-)
-from gossamer_formats.conversion_by_kernels.build_state.target_axes import (
-    TargetAxes,
-    coordinate_along,
 )
 from gossamer_formats.conversion_by_kernels.fibers.marked_fibers import MarkedFibers
 from gossamer_formats.conversion_by_kernels.kernels.statements import (
@@ -42,12 +42,14 @@ class FiberRank(NamedTuple):
 
 
 def rank_in_fiber(
-    target_axes: TargetAxes, axis: Axis, *, parent: AxisSlot, fibers: MarkedFibers
+    destination_axes: DestinationAxes, axis: Axis, *, parent: AxisSlot, fibers: MarkedFibers
 ) -> FiberRank:
     """Return the rank of an element's coordinate within its fiber."""
     if fibers.slots is not None:
-        return _rank_of_slot(target_axes, axis, parent=parent, fibers=fibers, slots=fibers.slots)
-    name, recorder, arguments = axis.name, target_axes.recorder, target_axes.arguments
+        return _rank_of_slot(
+            destination_axes, axis, parent=parent, fibers=fibers, slots=fibers.slots
+        )
+    name, recorder, arguments = axis.name, destination_axes.recorder, destination_axes.arguments
     count = arguments.integer(f"N_listed_{name}", fibers.total)
     table = recorder.compute(_table_size, fibers.coordinates)
     ranks = recorder.compute(np.empty, table, np.int32)
@@ -68,7 +70,9 @@ def rank_in_fiber(
         let(fiber.name, parent.slot),
         let(first.name, load(f"STARTS_{name}", fiber, "int32")),
         when(compare("ne", fiber, load_local(last)), [store_local(last, fiber), set_ranks]),
-        let(rank.name, load(f"RANK_{name}", coordinate_along(target_axes, axis.name), "int32")),
+        let(
+            rank.name, load(f"RANK_{name}", coordinate_along(destination_axes, axis.name), "int32")
+        ),
     )
     return FiberRank(
         rank, first, ElementBindings(stmts=stmts, starts=define_local(last, index(-1)))
@@ -76,7 +80,7 @@ def rank_in_fiber(
 
 
 def _rank_of_slot(
-    target_axes: TargetAxes,
+    destination_axes: DestinationAxes,
     axis: Axis,
     *,
     parent: AxisSlot,
@@ -84,11 +88,11 @@ def _rank_of_slot(
     slots: RecordedValue,
 ) -> FiberRank:
     """Return the rank of a slot that an array has for each element."""
-    name, arguments = axis.name, target_axes.arguments
+    name, arguments = axis.name, destination_axes.arguments
     count = arguments.integer(f"N_listed_{name}", fibers.total).expr
     arguments.array(f"STARTS_{name}", fibers.offsets, "int32", add(parent.size.expr, ONE))
     facts = (InRange(f"SLOTS_{name}", ZERO, count),)
-    arguments.array(f"SLOTS_{name}", slots, "int32", target_axes.loop.size.expr, facts)
+    arguments.array(f"SLOTS_{name}", slots, "int32", destination_axes.loop.size.expr, facts)
     first, rank = index_var(f"b_{name}"), index_var(f"r_{name}")
     slot = load(f"SLOTS_{name}", VALUE_INDEX, "int32")
     stmts = (

@@ -11,13 +11,13 @@ from typing import Any
 
 import numpy as np
 
-from gossamer_formats.conversion_by_kernels.build_state.element_bindings import AxisSlot
-from gossamer_formats.conversion_by_kernels.build_state.run_query import run_query
-from gossamer_formats.conversion_by_kernels.build_state.target_axes import (
-    TargetAxes,
+from gossamer_formats.conversion_by_kernels.build_state.destination_axes import (
+    DestinationAxes,
     coordinate_along,
     length_of_axis,
 )
+from gossamer_formats.conversion_by_kernels.build_state.element_bindings import AxisSlot
+from gossamer_formats.conversion_by_kernels.build_state.run_query import run_query
 from gossamer_formats.conversion_by_kernels.fibers.fiber_counts import no_counts
 from gossamer_formats.conversion_by_kernels.fibers.fiber_offsets import (
     ENDS,
@@ -55,14 +55,17 @@ _FIBER, _AT = index_var("g"), index_var("e")
 
 
 def gathered_fibers(
-    target_axes: TargetAxes, axis: Axis, parent: AxisSlot, *, are_sorted: bool
+    destination_axes: DestinationAxes, axis: Axis, parent: AxisSlot, *, are_sorted: bool
 ) -> MarkedFibers:
     """Return the distinct coordinates along an axis in each fiber, with the slots of elements."""
-    recorder, size = target_axes.recorder, target_axes.source.value_count
-    arguments = {**target_axes.arguments.by_name, **_gather_fibers(target_axes, axis, parent)}
-    length = length_of_axis(target_axes, axis)
-    ends = new_ends(target_axes, parent, "int32")
-    listed, count = _listed_coordinates(target_axes, parent, arguments, ends, length=length)
+    recorder, size = destination_axes.recorder, destination_axes.source.value_count
+    arguments = {
+        **destination_axes.arguments.by_name,
+        **_gather_fibers(destination_axes, axis, parent),
+    }
+    length = length_of_axis(destination_axes, axis)
+    ends = new_ends(destination_axes, parent, "int32")
+    listed, count = _listed_coordinates(destination_axes, parent, arguments, ends, length=length)
     coordinates = recorder.compute(first_elements, listed, count)
     if are_sorted:
         sort_fibers(recorder, (coordinates, count), "int32", (ends.array, "int32"))
@@ -74,14 +77,14 @@ def gathered_fibers(
         "STARTS": ArrayArgument(ends.array, "int32", ends.shape),
         "LISTED": ArrayArgument(coordinates, "int32", (index_var("count"),)),
         "RANK": ArrayArgument(ranks, "int32", (length.expr,)),
-        "SLOTS": ArrayArgument(slots, "int32", (target_axes.loop.size.expr,)),
+        "SLOTS": ArrayArgument(slots, "int32", (destination_axes.loop.size.expr,)),
     }
     run_kernel(recorder, _assigning(parent.size.expr), {**arguments, **results})
     return MarkedFibers(ends.array, coordinates, count, slots)
 
 
 def _listed_coordinates(
-    target_axes: TargetAxes,
+    destination_axes: DestinationAxes,
     parent: AxisSlot,
     arguments: Mapping[str, Any],
     ends: ArrayArgument,
@@ -90,10 +93,10 @@ def _listed_coordinates(
 ) -> tuple[Any, Any]:
     """Return an array that begins with the distinct coordinates of all fibers, and their number. The ends of
     fibers are stored in `ends`."""
-    recorder = target_axes.recorder
+    recorder = destination_axes.recorder
     totals = recorder.compute(np.zeros, 1, np.int64)
     # The number is not known before: each element may have a coordinate of its own.
-    capacity = recorder.compute(list_capacity, target_axes.source.value_count)
+    capacity = recorder.compute(list_capacity, destination_axes.source.value_count)
     listed = recorder.compute(np.empty, capacity, np.int32)
     marks = recorder.compute(np.zeros, length.value, np.int32)
     results = {
@@ -108,20 +111,24 @@ def _listed_coordinates(
 
 
 def _gather_fibers(
-    target_axes: TargetAxes, axis: Axis, parent: AxisSlot
+    destination_axes: DestinationAxes, axis: Axis, parent: AxisSlot
 ) -> dict[str, ArrayArgument]:
     """Return the coordinates and value indices of elements fiber by fiber, and the offsets of fibers."""
-    recorder, count, fibers = target_axes.recorder, target_axes.source.value_count, parent.size.expr
-    counts = no_counts(target_axes, parent)
+    recorder, count, fibers = (
+        destination_axes.recorder,
+        destination_axes.source.value_count,
+        parent.size.expr,
+    )
+    counts = no_counts(destination_axes, parent)
     query = {"COUNT": ArrayArgument(counts, "int32", (fibers,))}
-    run_query(target_axes, [increment("COUNT", parent.slot, "int32")], query)
+    run_query(destination_axes, [increment("COUNT", parent.slot, "int32")], query)
     offsets = recorder.compute(offsets_of_lengths, counts, "int32")
     starts = recorder.compute(starts_of, offsets)
     new_arrays = {
         "COORDINATES": recorder.compute(np.empty, count, np.int32),
         "ELEMENTS": recorder.compute(np.empty, count, np.int32),
     }
-    size = target_axes.loop.size.expr
+    size = destination_axes.loop.size.expr
     gathered = {name: ArrayArgument(array, "int32", (size,)) for name, array in new_arrays.items()}
     # A copy: these advance in place, and the offsets are needed afterwards.
     next_slots = recorder.compute(np.copy, starts)
@@ -130,11 +137,11 @@ def _gather_fibers(
         let(fiber.name, parent.slot),
         let(at.name, load("NEXT", fiber, "int32")),
         store("NEXT", fiber, add(at, ONE), "int32"),
-        store("COORDINATES", at, coordinate_along(target_axes, axis.name), "int32"),
+        store("COORDINATES", at, coordinate_along(destination_axes, axis.name), "int32"),
         store("ELEMENTS", at, VALUE_INDEX, "int32"),
     ]
     taken = {"NEXT": ArrayArgument(next_slots, "int32", (fibers,))}
-    run_query(target_axes, stmts, {**taken, **gathered})
+    run_query(destination_axes, stmts, {**taken, **gathered})
     return {**gathered, "OFFSETS": ArrayArgument(offsets, "int32", (add(fibers, ONE),))}
 
 

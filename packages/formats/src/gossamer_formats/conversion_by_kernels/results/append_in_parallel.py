@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from msgspec.structs import replace
 
-from gossamer_formats.conversion_by_kernels.build_state.target_axes import TargetAxes
+from gossamer_formats.conversion_by_kernels.build_state.destination_axes import DestinationAxes
 from gossamer_formats.conversion_by_kernels.kernels.kernel_call import ArrayArgument, run_kernel
 from gossamer_formats.conversion_by_kernels.kernels.loop_nest import Tail
 from gossamer_formats.conversion_by_kernels.kernels.shared_arguments import size_value
@@ -68,7 +68,7 @@ elements."""
 
 
 def append_in_parallel(
-    target_axes: TargetAxes,
+    destination_axes: DestinationAxes,
     axis: Axis,
     *,
     stores: Sequence[Stmt],
@@ -77,23 +77,25 @@ def append_in_parallel(
 ) -> bool:
     """Append the elements on all threads, and store their number in `TOTALS`; return False for few threads,
     or if iterations of the outermost loop depend on each other, or are few."""
-    least = MIN_THREADS_IN_ORDER if target_axes.loop.is_in_order else MIN_THREADS
-    if target_axes.requirements.threads < least or not _are_independent(target_axes, tail):
+    least = MIN_THREADS_IN_ORDER if destination_axes.loop.is_in_order else MIN_THREADS
+    if destination_axes.requirements.threads < least or not _are_independent(
+        destination_axes, tail
+    ):
         return False
-    end = _start_after(target_axes)
-    loops = one_by_one(target_axes, axis, (), None, end=end)
-    filling = append_loops(target_axes, axis, stores, tail, end=end)
+    end = _start_after(destination_axes)
+    loops = one_by_one(destination_axes, axis, (), None, end=end)
+    filling = append_loops(destination_axes, axis, stores, tail, end=end)
     match loops, filling:
         case (For(start=start) as counting,), (For() as outer,) if start == ZERO:
-            count = size_value(target_axes.arguments, outer.extent)
+            count = size_value(destination_axes.arguments, outer.extent)
         case _:
             return False
-    threads = target_axes.requirements.threads
+    threads = destination_axes.requirements.threads
     if counting.var != outer.var or count is None:
         return False
-    if not target_axes.recorder.decide(_are_many, count, threads):
+    if not destination_axes.recorder.decide(_are_many, count, threads):
         return False
-    _run(target_axes, _Loops(counting, outer), count, arguments)
+    _run(destination_axes, _Loops(counting, outer), count, arguments)
     return True
 
 
@@ -105,14 +107,14 @@ class _Loops(NamedTuple):
 
 
 def _run(
-    target_axes: TargetAxes,
+    destination_axes: DestinationAxes,
     loops: _Loops,
     count: int | RecordedValue,
     arguments: Mapping[str, ArrayArgument],
 ) -> None:
     """Run both kernels."""
-    recorder, extent = target_axes.recorder, loops.counting.extent
-    all_arguments: dict[str, Any] = {**target_axes.arguments.by_name, **arguments}
+    recorder, extent = destination_axes.recorder, loops.counting.extent
+    all_arguments: dict[str, Any] = {**destination_axes.arguments.by_name, **arguments}
     counts = recorder.compute(_no_counts, count)
     counting = {**all_arguments, COUNTS: ArrayArgument(counts, "int64", (extent,))}
     run_kernel(recorder, [_count_loop(loops.counting)], counting)
@@ -148,22 +150,22 @@ def _in_parallel(loop: For) -> For:
     )
 
 
-def _start_after(target_axes: TargetAxes) -> Expr:
+def _start_after(destination_axes: DestinationAxes) -> Expr:
     """Return the first slot of the next iteration of the outermost loop."""
-    outer = next(stmt for stmt in target_axes.loop.nest if isinstance(stmt, For))
+    outer = next(stmt for stmt in destination_axes.loop.nest if isinstance(stmt, For))
     return load(STARTS, add(index_var(outer.var), ONE), "int64")
 
 
-def _are_independent(target_axes: TargetAxes, tail: Tail | None) -> bool:
+def _are_independent(destination_axes: DestinationAxes, tail: Tail | None) -> bool:
     """Return whether an iteration of the outermost loop reads nothing that another one stores, and stores the
     ends of other fibers."""
-    elements = target_axes.elements
+    elements = destination_axes.elements
     if elements.starts or elements.stmts:
         return False
     if tail is None:
         return True
     assert isinstance(tail.stmt, Store)
-    return _is_of_iteration(target_axes.loop.nest, tail.stmt.indices[0])
+    return _is_of_iteration(destination_axes.loop.nest, tail.stmt.indices[0])
 
 
 def _is_of_iteration(nest: Sequence[Stmt], end: Expr) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from gossamer_formats.conversion_by_kernels.build_state.target_axes import TargetAxes
+from gossamer_formats.conversion_by_kernels.build_state.destination_axes import DestinationAxes
 from gossamer_formats.conversion_by_kernels.kernels.loop_nest import Tail, wrap_in_nest
 from gossamer_formats.conversion_by_kernels.kernels.statements import (
     compare,
@@ -25,7 +25,7 @@ TOTAL = "TOTAL"
 
 
 def append_loops(
-    target_axes: TargetAxes,
+    destination_axes: DestinationAxes,
     axis: Axis,
     stores: Sequence[Stmt],
     tail: Tail | None,
@@ -34,12 +34,12 @@ def append_loops(
 ) -> tuple[Stmt, ...]:
     """Return the loops that append elements; with `end`, in a range of slots after which those of other
     threads begin, and with all loops of the nest."""
-    vectors = _in_vectors(target_axes, axis, stores, tail)
-    return vectors or one_by_one(target_axes, axis, stores, tail, end=end)
+    vectors = _in_vectors(destination_axes, axis, stores, tail)
+    return vectors or one_by_one(destination_axes, axis, stores, tail, end=end)
 
 
 def one_by_one(
-    target_axes: TargetAxes,
+    destination_axes: DestinationAxes,
     axis: Axis,
     stores: Sequence[Stmt],
     tail: Tail | None,
@@ -48,8 +48,8 @@ def one_by_one(
 ) -> tuple[Stmt, ...]:
     """Return the loops that append one element at a time, as `append_loops` does; those without stores count
     the elements."""
-    loop, slot = target_axes.loop, _slot(axis)
-    start = [*target_axes.elements.stmts, let(slot.name, load_local(TOTAL))]
+    loop, slot = destination_axes.loop, _slot(axis)
+    start = [*destination_axes.elements.stmts, let(slot.name, load_local(TOTAL))]
     if loop.condition is None or loop.solved is not None:
         # Most slots of a diagonal have no element: the branch is predicted, and nothing is stored for them.
         body = [*start, *stores, store_local(TOTAL, add(slot, ONE))]
@@ -65,13 +65,13 @@ def _slot(axis: Axis) -> Var:
 
 
 def _in_vectors(
-    target_axes: TargetAxes, axis: Axis, stores: Sequence[Stmt], tail: Tail | None
+    destination_axes: DestinationAxes, axis: Axis, stores: Sequence[Stmt], tail: Tail | None
 ) -> tuple[Stmt, ...] | None:
     """Return the loops that append several elements at once; None unless these elements are always in one
     fiber."""
     vectors = (
-        vector_loop(target_axes.loop.nest, target_axes.elements.stmts)
-        if target_axes.loop.condition is None
+        vector_loop(destination_axes.loop.nest, destination_axes.elements.stmts)
+        if destination_axes.loop.condition is None
         else None
     )
     if vectors is None or (tail is not None and tail.depth > vectors.depth):

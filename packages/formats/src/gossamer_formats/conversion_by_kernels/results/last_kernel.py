@@ -9,12 +9,12 @@ from typing import NamedTuple
 import numpy as np
 
 from gossamer_formats.conversion_by_kernels.build_state.built_storage import BuiltStorage
-from gossamer_formats.conversion_by_kernels.build_state.element_bindings import AxisSlot, LaterSlot
-from gossamer_formats.conversion_by_kernels.build_state.run_query import run_query
-from gossamer_formats.conversion_by_kernels.build_state.target_axes import (
-    TargetAxes,
+from gossamer_formats.conversion_by_kernels.build_state.destination_axes import (
+    DestinationAxes,
     coordinate_along,
 )
+from gossamer_formats.conversion_by_kernels.build_state.element_bindings import AxisSlot, LaterSlot
+from gossamer_formats.conversion_by_kernels.build_state.run_query import run_query
 from gossamer_formats.conversion_by_kernels.kernel_options import KernelOptions
 from gossamer_formats.conversion_by_kernels.kernels.kernel_call import ArrayArgument
 from gossamer_formats.conversion_by_kernels.kernels.shared_arguments import Size
@@ -44,7 +44,7 @@ from gossamer_formats.conversion_by_kernels.results.separate_stores import (
     run_stores,
 )
 from gossamer_formats.conversion_by_kernels.source.element_loop import VALUE_INDEX
-from gossamer_formats.conversion_targets.dtypes import index_dtypes
+from gossamer_formats.destinations.dtypes import index_dtypes
 from gossamer_formats.memory.new_arrays import without_end
 from gossamer_formats.permutation import UNSTORED
 from gossamer_formats.storage import values_handle
@@ -63,69 +63,75 @@ class _ArrayStore(NamedTuple):
     value: Expr
 
 
-def run_last_kernel(target_axes: TargetAxes, options: KernelOptions) -> RecordedConversion:
+def run_last_kernel(
+    destination_axes: DestinationAxes, options: KernelOptions
+) -> RecordedConversion:
     """Store indices and values, and return the storage."""
     # Each value is stored without reading its slot: of repeated elements, one would be kept.
-    if not target_axes.storage.slots.are_own and not target_axes.order.are_distinct:
+    if not destination_axes.storage.slots.are_own and not destination_axes.order.are_distinct:
         raise NotDirectError("elements may be repeated", needs_order=True)
-    described = typed_description(target_axes, options.index_dtype)
+    described = typed_description(destination_axes, options.index_dtype)
     dtypes, handle = index_dtypes(described), values_handle(described)
-    results = shared_arrays(target_axes, dtypes) | _shared_results(target_axes, handle, options)
-    stores = _coordinate_stores(target_axes, dtypes) | _value_stores(
-        target_axes, described, options
+    results = shared_arrays(destination_axes, dtypes) | _shared_results(
+        destination_axes, handle, options
+    )
+    stores = _coordinate_stores(destination_axes, dtypes) | _value_stores(
+        destination_axes, described, options
     )
     made, complete = _run(
-        target_axes,
+        destination_axes,
         {name: array_store for name, array_store in stores.items() if name not in results},
     )
-    results |= made | complete_arrays(target_axes.recorder, complete.arrays, dtypes)
+    results |= made | complete_arrays(destination_axes.recorder, complete.arrays, dtypes)
     permutation = results.pop(PERMUTATION, None)
-    count = target_axes.recorder.compute(size_of, results[handle])
-    sizes = target_axes.sizes.known
+    count = destination_axes.recorder.compute(size_of, results[handle])
+    sizes = destination_axes.sizes.known
     storage = RecordedStorage(described, sizes, results, count, are_new=True)
     return RecordedConversion(storage, {**sizes, **complete.slot_counts}, permutation)
 
 
 def _shared_results(
-    target_axes: TargetAxes, handle: str, options: KernelOptions
+    destination_axes: DestinationAxes, handle: str, options: KernelOptions
 ) -> dict[str, RecordedValue]:
     """Return what follows without a kernel if the slots are those of the source."""
-    if not target_axes.storage.slots.are_of_source:
+    if not destination_axes.storage.slots.are_of_source:
         return {}
     shared = {}
-    if is_shareable(target_axes.recorder, target_axes.source, target_axes.source.values):
-        shared[handle] = target_axes.source.values
+    if is_shareable(
+        destination_axes.recorder, destination_axes.source, destination_axes.source.values
+    ):
+        shared[handle] = destination_axes.source.values
     if options.wants_permutation:
-        shared[PERMUTATION] = target_axes.recorder.compute(
-            np.arange, target_axes.source.value_count
+        shared[PERMUTATION] = destination_axes.recorder.compute(
+            np.arange, destination_axes.source.value_count
         )
     return shared
 
 
 def _coordinate_stores(
-    target_axes: TargetAxes, dtypes: Mapping[str, str]
+    destination_axes: DestinationAxes, dtypes: Mapping[str, str]
 ) -> dict[str, _ArrayStore]:
     stores = {}
-    for stored in target_axes.storage.stored:
-        dtype, slot = dtypes[stored.handle], target_axes.axis_slots[stored.axis]
+    for stored in destination_axes.storage.stored:
+        dtype, slot = dtypes[stored.handle], destination_axes.axis_slots[stored.axis]
         wanted = WantedArray(slot.size.value, dtype, stored.unused)
-        coordinate = cast(coordinate_along(target_axes, stored.axis), dtype)
+        coordinate = cast(coordinate_along(destination_axes, stored.axis), dtype)
         stores[stored.handle] = _ArrayStore(wanted, slot, coordinate)
     return stores
 
 
 def _value_stores(
-    target_axes: TargetAxes, described: FormatDescription, options: KernelOptions
+    destination_axes: DestinationAxes, described: FormatDescription, options: KernelOptions
 ) -> dict[str, _ArrayStore]:
     """Return what is stored in the arrays of values and of their indices in the source."""
-    extra, slot = described.buffer.extra_storage, target_axes.value_slot
-    is_filled = target_axes.storage.slots.are_filled and not extra
+    extra, slot = described.buffer.extra_storage, destination_axes.value_slot
+    is_filled = destination_axes.storage.slots.are_filled and not extra
     if extra:
-        count = target_axes.recorder.compute(plus, slot.size.value, extra)
+        count = destination_axes.recorder.compute(plus, slot.size.value, extra)
         slot = AxisSlot(slot.slot, Size(add(slot.size.expr, index(extra)), count))
     size = slot.size.value
     values = WantedArray(size, described.buffer.dtype, None if is_filled else 0)
-    stores = {values_handle(described): _ArrayStore(values, slot, target_axes.loop.value)}
+    stores = {values_handle(described): _ArrayStore(values, slot, destination_axes.loop.value)}
     if options.wants_permutation:
         permutation = WantedArray(size, "int64", None if is_filled else UNSTORED)
         stores[PERMUTATION] = _ArrayStore(permutation, slot, VALUE_INDEX)
@@ -142,13 +148,14 @@ def _prefetches(later: LaterSlot | None, arrays: Sequence[str]) -> list[Stmt]:
 
 
 def _run(
-    target_axes: TargetAxes, stores: Mapping[str, _ArrayStore]
+    destination_axes: DestinationAxes, stores: Mapping[str, _ArrayStore]
 ) -> tuple[dict[str, RecordedValue], BuiltStorage]:
     """Run the kernel, and return the new arrays, and the storage with the slots that the kernel counts."""
     if not stores:
-        return {}, target_axes.storage
+        return {}, destination_axes.storage
     made = allocate(
-        target_axes.recorder, {name: array_store.wanted for name, array_store in stores.items()}
+        destination_axes.recorder,
+        {name: array_store.wanted for name, array_store in stores.items()},
     )
     arguments = {
         f"T_{name}": ArrayArgument(
@@ -156,37 +163,39 @@ def _run(
         )
         for name, array_store in stores.items()
     }
-    appended = target_axes.storage.slots.appended
+    appended = destination_axes.storage.slots.appended
     if appended is None:
-        _store(target_axes, [*stores.values()], arguments)
-        return made, target_axes.storage
+        _store(destination_axes, [*stores.values()], arguments)
+        return made, destination_axes.storage
     stmts = _stmts(stores.values(), arguments)
-    total, counted = append_elements(target_axes, appended, stores=stmts, arguments=arguments)
+    total, counted = append_elements(destination_axes, appended, stores=stmts, arguments=arguments)
     used = {
-        name: target_axes.recorder.compute(without_end, array, total)
+        name: destination_axes.recorder.compute(without_end, array, total)
         for name, array in made.items()
     }
-    return used, target_axes.storage.extend(counted)
+    return used, destination_axes.storage.extend(counted)
 
 
 def _store(
-    target_axes: TargetAxes, stores: Sequence[_ArrayStore], arguments: Mapping[str, ArrayArgument]
+    destination_axes: DestinationAxes,
+    stores: Sequence[_ArrayStore],
+    arguments: Mapping[str, ArrayArgument],
 ) -> None:
     """Run the kernel that stores in slots that are known, or are found by a kernel of their own first."""
     slots, values = (
         [array_store.into for array_store in stores],
         [array_store.value for array_store in stores],
     )
-    if not is_separable(target_axes, slots, values):
-        prefetches = _prefetches(target_axes.elements.later, [*arguments])
-        run_query(target_axes, [*prefetches, *_stmts(stores, arguments)], arguments)
+    if not is_separable(destination_axes, slots, values):
+        prefetches = _prefetches(destination_axes.elements.later, [*arguments])
+        run_query(destination_axes, [*prefetches, *_stmts(stores, arguments)], arguments)
         return
-    listed_slots = find_slots(target_axes, slots[0])
+    listed_slots = find_slots(destination_axes, slots[0])
     in_slots = [
         array_store._replace(into=array_store.into._replace(slot=SLOT)) for array_store in stores
     ]
     stmts = [*_prefetches(listed_slots.later, [*arguments]), *_stmts(in_slots, arguments)]
-    run_stores(target_axes, listed_slots.array, stmts, arguments)
+    run_stores(destination_axes, listed_slots.array, stmts, arguments)
 
 
 def _stmts(stores: Iterable[_ArrayStore], arrays: Iterable[str]) -> list[Stmt]:

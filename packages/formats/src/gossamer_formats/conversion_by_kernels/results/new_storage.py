@@ -12,43 +12,49 @@ from gossamer_formats.conversion_by_kernels.build_state.built_storage import (
     IndexArray,
     StoredCoordinate,
 )
-from gossamer_formats.conversion_by_kernels.build_state.target_axes import (
-    TargetAxes,
+from gossamer_formats.conversion_by_kernels.build_state.destination_axes import (
+    DestinationAxes,
     logical_dimension,
 )
 from gossamer_formats.conversion_by_kernels.recording.branch import RecordedValue
 from gossamer_formats.conversion_by_kernels.recording.conversion_errors import NotDirectError
 from gossamer_formats.conversion_by_kernels.recording.recorded_storage import is_shareable
 from gossamer_formats.conversion_by_kernels.recording.recorder import Recorder
-from gossamer_formats.conversion_targets.dtypes import index_dtypes, limits_of, with_index_dtype
+from gossamer_formats.destinations.dtypes import index_dtypes, limits_of, with_index_dtype
 from gossamer_formats.memory.new_arrays import ArrayKind, new_arrays
 from gossamer_formats.storage import with_value_dtype
 from gossamer_ir.nodes import FormatDescription
 from gossamer_ir.support.arrays import Array
 
 
-def typed_description(target_axes: TargetAxes, index_dtype: str | None) -> FormatDescription:
+def typed_description(
+    destination_axes: DestinationAxes, index_dtype: str | None
+) -> FormatDescription:
     """Return the description with the dtypes of the arrays.
 
     Raises `NotDirectError` if indices may not fit.
     """
-    described = with_index_dtype(target_axes.description, index_dtype or "int32")
+    described = with_index_dtype(destination_axes.description, index_dtype or "int32")
     dtypes = index_dtypes(described)
     fit = [
         stored.largest <= limits_of(dtypes[stored.handle])[1]
-        for stored in target_axes.storage.stored
+        for stored in destination_axes.storage.stored
     ]
     fit += [
-        _fits(target_axes.recorder, array, dtypes[name])
-        for name, array in target_axes.storage.arrays.items()
+        _fits(destination_axes.recorder, array, dtypes[name])
+        for name, array in destination_axes.storage.arrays.items()
     ]
-    appended = target_axes.storage.slots.appended
+    appended = destination_axes.storage.slots.appended
     if appended is not None and appended.indptr is not None:
         dtype = dtypes[appended.indptr.handle]
-        fit.append(target_axes.recorder.decide(_is_at_most, target_axes.source.value_count, dtype))
+        fit.append(
+            destination_axes.recorder.decide(
+                _is_at_most, destination_axes.source.value_count, dtype
+            )
+        )
     if not all(fit):
         raise NotDirectError("the dtype of indices may not represent them")
-    return with_value_dtype(described, target_axes.source.description.buffer.dtype)
+    return with_value_dtype(described, destination_axes.source.description.buffer.dtype)
 
 
 def _fits(recorder: Recorder, array: IndexArray, dtype: str) -> bool:
@@ -81,29 +87,31 @@ def complete_arrays(
     }
 
 
-def shared_arrays(target_axes: TargetAxes, dtypes: Mapping[str, str]) -> dict[str, RecordedValue]:
-    """Return the index arrays of the source that the target shares."""
+def shared_arrays(
+    destination_axes: DestinationAxes, dtypes: Mapping[str, str]
+) -> dict[str, RecordedValue]:
+    """Return the index arrays of the source that the destination shares."""
     by_handle = {}
-    for stored in target_axes.storage.stored:
-        shared = _shared_array(target_axes, stored, dtypes[stored.handle])
+    for stored in destination_axes.storage.stored:
+        shared = _shared_array(destination_axes, stored, dtypes[stored.handle])
         if shared is not None:
             by_handle[stored.handle] = shared
     return by_handle
 
 
 def _shared_array(
-    target_axes: TargetAxes, stored: StoredCoordinate, dtype: str
+    destination_axes: DestinationAxes, stored: StoredCoordinate, dtype: str
 ) -> RecordedValue | None:
     """Return the array of the source that has the coordinates, if there is one."""
-    source = target_axes.source
-    logical = logical_dimension(target_axes, stored.axis)
-    handle = None if logical is None else target_axes.loop.loaded.get(logical)
-    if handle is None or not target_axes.storage.slots.are_of_source:
+    source = destination_axes.source
+    logical = logical_dimension(destination_axes, stored.axis)
+    handle = None if logical is None else destination_axes.loop.loaded.get(logical)
+    if handle is None or not destination_axes.storage.slots.are_of_source:
         return None
     if index_dtypes(source.description)[handle] != dtype:
         return None
     array = source.arrays[handle]
-    return array if is_shareable(target_axes.recorder, source, array) else None
+    return array if is_shareable(destination_axes.recorder, source, array) else None
 
 
 class WantedArray(NamedTuple):

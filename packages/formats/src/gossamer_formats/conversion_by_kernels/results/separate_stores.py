@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
+from gossamer_formats.conversion_by_kernels.build_state.destination_axes import DestinationAxes
 from gossamer_formats.conversion_by_kernels.build_state.element_bindings import AxisSlot, LaterSlot
 from gossamer_formats.conversion_by_kernels.build_state.run_query import run_query
-from gossamer_formats.conversion_by_kernels.build_state.target_axes import TargetAxes
 from gossamer_formats.conversion_by_kernels.kernels.kernel_call import ArrayArgument, run_kernel
 from gossamer_formats.conversion_by_kernels.kernels.statements import let
 from gossamer_formats.conversion_by_kernels.slots.listed_slots import (
@@ -38,16 +38,16 @@ class FoundSlots(NamedTuple):
 
 
 def is_separable(
-    target_axes: TargetAxes, slots: Sequence[AxisSlot], values: Sequence[Expr]
+    destination_axes: DestinationAxes, slots: Sequence[AxisSlot], values: Sequence[Expr]
 ) -> bool:
     """Return whether values should be stored after all slots were found, for several threads: they are
     stored in one slot, which is known for each value of the source, and do not depend on how it was found.
     """
-    value_slots, elements = target_axes.storage.slots, target_axes.elements
-    if target_axes.requirements.threads == 1 or target_axes.requirements.in_one_kernel:
+    value_slots, elements = destination_axes.storage.slots, destination_axes.elements
+    if destination_axes.requirements.threads == 1 or destination_axes.requirements.in_one_kernel:
         return False
     # Slots of the source, and those in an array, are stored in by independent iterations as they are.
-    if value_slots.are_of_source or value_slots.are_listed or not target_axes.loop.visits_all:
+    if value_slots.are_of_source or value_slots.are_listed or not destination_axes.loop.visits_all:
         return False
     slot_stmts = (*elements.starts, *elements.stmts)
     is_free = bound_vars(slot_stmts).isdisjoint(free_vars(*values))
@@ -59,23 +59,23 @@ def is_separable(
     )
 
 
-def find_slots(target_axes: TargetAxes, slot: AxisSlot) -> FoundSlots:
+def find_slots(destination_axes: DestinationAxes, slot: AxisSlot) -> FoundSlots:
     """Run the kernel that finds the slots of all elements."""
-    slots = new_slots(target_axes, slot.size.value)
-    run_query(target_axes, [store_slot(SLOTS, slot.slot, slots)], {SLOTS: slots})
+    slots = new_slots(destination_axes, slot.size.value)
+    run_query(destination_axes, [store_slot(SLOTS, slot.slot, slots)], {SLOTS: slots})
     later = None
-    if target_axes.elements.later is not None:
-        later = later_listed_slot(target_axes, SLOTS, slots)
+    if destination_axes.elements.later is not None:
+        later = later_listed_slot(destination_axes, SLOTS, slots)
     return FoundSlots(complete_slots(SLOTS, slots), later)
 
 
 def run_stores(
-    target_axes: TargetAxes,
+    destination_axes: DestinationAxes,
     slots: ArrayArgument,
     stmts: Sequence[Stmt],
     arguments: Mapping[str, Any],
 ) -> None:
     """Run the kernel that stores values of elements in the slots that were found."""
-    body = target_axes.loop.around([let(SLOT.name, load_slot(SLOTS, slots)), *stmts])
-    shared = target_axes.arguments.by_name
-    run_kernel(target_axes.recorder, body, {**shared, **arguments, SLOTS: slots})
+    body = destination_axes.loop.around([let(SLOT.name, load_slot(SLOTS, slots)), *stmts])
+    shared = destination_axes.arguments.by_name
+    run_kernel(destination_axes.recorder, body, {**shared, **arguments, SLOTS: slots})

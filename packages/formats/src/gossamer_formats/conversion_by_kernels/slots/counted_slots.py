@@ -8,11 +8,11 @@ from gossamer_formats.conversion_by_kernels.build_state.built_storage import (
     BuiltStorage,
     IndexArray,
 )
+from gossamer_formats.conversion_by_kernels.build_state.destination_axes import DestinationAxes
 from gossamer_formats.conversion_by_kernels.build_state.element_bindings import (
     AxisSlot,
     ElementBindings,
 )
-from gossamer_formats.conversion_by_kernels.build_state.target_axes import TargetAxes
 from gossamer_formats.conversion_by_kernels.fibers.coordinate_tables import require_table
 from gossamer_formats.conversion_by_kernels.fibers.fiber_offsets import new_ends, slot_total
 from gossamer_formats.conversion_by_kernels.kernels.loop_nest import rename_bound_vars
@@ -45,7 +45,7 @@ class CountedSlot(NamedTuple):
 
 
 def counted_slot(
-    target_axes: TargetAxes, axis: Axis, *, indptr: Indptr, parent: AxisSlot
+    destination_axes: DestinationAxes, axis: Axis, *, indptr: Indptr, parent: AxisSlot
 ) -> CountedSlot:
     """Return the slot of an element, if every value of the source is one: the fibers are counted before the
     loops of the last kernel, which also finds the offsets, or in parts for several threads.
@@ -53,26 +53,26 @@ def counted_slot(
     The offset after that of a fiber is its number of elements at first, then its next slot, and in the end
     the first slot of the next fiber.
     """
-    require_table(target_axes, parent.size.value)
-    count, array = target_axes.source.value_count, next_array(axis.name)
-    offsets = target_axes.arguments.by_name[array] = new_ends(target_axes, parent)
+    require_table(destination_axes, parent.size.value)
+    count, array = destination_axes.source.value_count, next_array(axis.name)
+    offsets = destination_axes.arguments.by_name[array] = new_ends(destination_axes, parent)
     dtype = offsets.dtype
     complete = IndexArray(offsets.array, dtype, count)
     storage = BuiltStorage(
-        {indptr.handle: complete}, slot_counts=slot_total(target_axes, indptr, count)
+        {indptr.handle: complete}, slot_counts=slot_total(destination_axes, indptr, count)
     )
-    in_parts = slots_in_parts(target_axes, axis.name, fibers=parent, offsets=offsets)
+    in_parts = slots_in_parts(destination_axes, axis.name, fibers=parent, offsets=offsets)
     if in_parts is not None:
         return CountedSlot(in_parts.slot, in_parts.elements, storage, is_listed=True)
     # Shifted by one: when all slots are taken, each entry has become the first slot of the next fiber.
     after = parent._replace(slot=add(parent.slot, ONE))
-    counting = [*target_axes.elements.stmts, increment(array, after.slot, dtype)]
+    counting = [*destination_axes.elements.stmts, increment(array, after.slot, dtype)]
     # The loops stand twice in one kernel, so that the names of one of them must differ.
     starts = (
-        *rename_bound_vars(target_axes.loop.around(counting), "_counted"),
+        *rename_bound_vars(destination_axes.loop.around(counting), "_counted"),
         *_prefix_sums(axis.name, parent.size.expr, dtype),
     )
-    later = later_slot(target_axes, array, parent=after, dtype=dtype)
+    later = later_slot(destination_axes, array, parent=after, dtype=dtype)
     taken = take_next_from(axis.name, fiber=after, dtype=dtype)
     elements = ElementBindings(stmts=taken.stmts, starts=starts, later=later)
     return CountedSlot(taken.value, elements, storage)

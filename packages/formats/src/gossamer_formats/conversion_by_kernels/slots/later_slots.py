@@ -6,8 +6,8 @@ in order, so that each line holds up all stores after it, unless it was fetched 
 
 from __future__ import annotations
 
+from gossamer_formats.conversion_by_kernels.build_state.destination_axes import DestinationAxes
 from gossamer_formats.conversion_by_kernels.build_state.element_bindings import AxisSlot, LaterSlot
-from gossamer_formats.conversion_by_kernels.build_state.target_axes import TargetAxes
 from gossamer_formats.conversion_by_kernels.kernels.statements import compare, load
 from gossamer_ir.core.build import ZERO, add, index, index_var
 from gossamer_ir.nodes import For, Let
@@ -32,7 +32,7 @@ million.)"""
 
 
 def later_slot(
-    target_axes: TargetAxes, next_slots: str, *, parent: AxisSlot, dtype: str
+    destination_axes: DestinationAxes, next_slots: str, *, parent: AxisSlot, dtype: str
 ) -> LaterSlot | None:
     """Return the slot that an array of next slots has for a later element at this time: the elements until
     then move it on by a few slots.
@@ -40,16 +40,16 @@ def later_slot(
     None for few elements, and unless the fiber of an element follows from its index in the loop over all
     elements.
     """
-    if not are_fetched_early(target_axes):
+    if not are_fetched_early(destination_axes):
         return None
-    loops = [stmt for stmt in target_axes.loop.nest if isinstance(stmt, For)]
+    loops = [stmt for stmt in destination_axes.loop.nest if isinstance(stmt, For)]
     element = index_var(loops[-1].var)
-    whole = loops[0] if len(loops) == 1 else target_axes.loop.whole.get(element.name)
+    whole = loops[0] if len(loops) == 1 else destination_axes.loop.whole.get(element.name)
     if whole is None or whole.start != ZERO:
         return None
     bindings = [
         stmt
-        for stmt in (*target_axes.loop.nest, *target_axes.elements.stmts)
+        for stmt in (*destination_axes.loop.nest, *destination_axes.elements.stmts)
         if isinstance(stmt, Let)
     ]
     values = {binding.var.name: binding.value for binding in bindings}
@@ -61,11 +61,13 @@ def later_slot(
     return LaterSlot(compare("lt", later, whole.extent), slot)
 
 
-def are_fetched_early(target_axes: TargetAxes) -> bool:
+def are_fetched_early(destination_axes: DestinationAxes) -> bool:
     """Return whether there are so many elements that the lines of later ones are fetched."""
     # Not a condition in the kernel: comparing in each iteration takes 5 percent of the time for few elements.
-    are_many: bool = target_axes.recorder.decide(
-        _are_many, target_axes.source.value_count, min_elements(target_axes.requirements.machine)
+    are_many: bool = destination_axes.recorder.decide(
+        _are_many,
+        destination_axes.source.value_count,
+        min_elements(destination_axes.requirements.machine),
     )
     return are_many
 

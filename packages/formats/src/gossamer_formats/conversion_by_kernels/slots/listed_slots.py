@@ -7,8 +7,8 @@ independent iterations, for all threads.
 
 from __future__ import annotations
 
+from gossamer_formats.conversion_by_kernels.build_state.destination_axes import DestinationAxes
 from gossamer_formats.conversion_by_kernels.build_state.element_bindings import LaterSlot
-from gossamer_formats.conversion_by_kernels.build_state.target_axes import TargetAxes
 from gossamer_formats.conversion_by_kernels.kernels.kernel_call import ArrayArgument
 from gossamer_formats.conversion_by_kernels.kernels.statements import compare, load, store
 from gossamer_formats.conversion_by_kernels.recording.branch import RecordedValue
@@ -17,19 +17,19 @@ from gossamer_formats.conversion_by_kernels.slots.later_slots import (
     are_fetched_early,
 )
 from gossamer_formats.conversion_by_kernels.source.element_loop import VALUE_INDEX
-from gossamer_formats.conversion_targets.dtypes import native_index_dtype
+from gossamer_formats.destinations.dtypes import native_index_dtype
 from gossamer_formats.memory.new_arrays import ArrayKind, new_arrays
 from gossamer_ir.core.build import add, index
 from gossamer_ir.nodes import Distinct, Expr, Store
 from gossamer_ir.support.arrays import Array
 
 
-def new_slots(target_axes: TargetAxes, slots: int | RecordedValue) -> ArrayArgument:
+def new_slots(destination_axes: DestinationAxes, slots: int | RecordedValue) -> ArrayArgument:
     """Return an array for the slot of each value of the source; each must be an element.
 
     `slots` is the number of slots.
     """
-    recorder, size = target_axes.recorder, target_axes.loop.size
+    recorder, size = destination_axes.recorder, destination_axes.loop.size
     dtype = recorder.decide(native_index_dtype, slots)
     return ArrayArgument(recorder.compute(_new_array, size.value, dtype), dtype, (size.expr,))
 
@@ -54,11 +54,13 @@ def load_slot(name: str, slots: ArrayArgument) -> Expr:
     return load(name, VALUE_INDEX, slots.dtype)
 
 
-def later_listed_slot(target_axes: TargetAxes, name: str, slots: ArrayArgument) -> LaterSlot | None:
+def later_listed_slot(
+    destination_axes: DestinationAxes, name: str, slots: ArrayArgument
+) -> LaterSlot | None:
     """Return the slot of a later element; None for few elements, and unless they are visited in the order of
     their values."""
-    if not target_axes.loop.counts_values or not are_fetched_early(target_axes):
+    if not destination_axes.loop.counts_values or not are_fetched_early(destination_axes):
         return None
     later = add(VALUE_INDEX, index(ELEMENTS_AHEAD))
-    condition = compare("lt", later, target_axes.loop.size.expr)
+    condition = compare("lt", later, destination_axes.loop.size.expr)
     return LaterSlot(condition, load(name, later, slots.dtype))

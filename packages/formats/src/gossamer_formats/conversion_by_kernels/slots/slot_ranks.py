@@ -10,14 +10,14 @@ from typing import NamedTuple
 
 import numpy as np
 
+from gossamer_formats.conversion_by_kernels.build_state.destination_axes import (
+    DestinationAxes,
+    coordinate_along,
+    length_of_axis,
+)
 from gossamer_formats.conversion_by_kernels.build_state.element_bindings import (
     AxisSlot,
     ElementBindings,
-)
-from gossamer_formats.conversion_by_kernels.build_state.target_axes import (
-    TargetAxes,
-    coordinate_along,
-    length_of_axis,
 )
 from gossamer_formats.conversion_by_kernels.fibers.fiber_coordinates import fiber_coordinates
 from gossamer_formats.conversion_by_kernels.fibers.fiber_counts import fiber_counts
@@ -27,7 +27,7 @@ from gossamer_formats.conversion_by_kernels.kernels.statements import load
 from gossamer_formats.conversion_by_kernels.recording.branch import RecordedValue
 from gossamer_formats.conversion_by_kernels.recording.conversion_errors import NotDirectError
 from gossamer_formats.conversion_by_kernels.slots.slots_in_fibers import slot_within, take_next
-from gossamer_formats.conversion_targets.dtypes import native_index_dtype
+from gossamer_formats.destinations.dtypes import native_index_dtype
 from gossamer_formats.storage import ancestors, axes_between
 from gossamer_ir.core.axis_kinds import indices_of, is_varied, width_of
 from gossamer_ir.core.build import ONE, ZERO, add, binary, floordiv, mul, sub
@@ -63,36 +63,36 @@ class SubFibers(NamedTuple):
         )
 
 
-def sub_fibers_below(target_axes: TargetAxes, axis: Axis, fiber: AxisSlot) -> SubFibers:
+def sub_fibers_below(destination_axes: DestinationAxes, axis: Axis, fiber: AxisSlot) -> SubFibers:
     """Return the sub-fibers in which the compressed axis below one takes the elements of a fiber."""
-    below = _axis_of_sub_fibers(target_axes, axis)
+    below = _axis_of_sub_fibers(destination_axes, axis)
     if below is None:
         raise NotDirectError("no compressed axis of fixed width takes the elements of the slots")
-    width = target_axes.sizes.value(width_of(below))
-    ranks = _slot_ranks(target_axes, below, _group(target_axes, axis, below, fiber))
-    size = target_axes.arguments.constant(f"w_{below.name}", width).expr
+    width = destination_axes.sizes.value(width_of(below))
+    ranks = _slot_ranks(destination_axes, below, _group(destination_axes, axis, below, fiber))
+    size = destination_axes.arguments.constant(f"w_{below.name}", width).expr
     position = ZERO if width == 1 else binary("floormod", ranks.rank, size)
     return SubFibers(below, width, ranks, floordiv(ranks.rank, size), position)
 
 
-def is_repeated(target_axes: TargetAxes, axis: Axis) -> bool:
+def is_repeated(destination_axes: DestinationAxes, axis: Axis) -> bool:
     """Return whether a compressed axis stores a coordinate once for each sub-fiber of its elements."""
     indices = indices_of(axis)
     return (
         indices is not None
         and not indices.unique
-        and _axis_of_sub_fibers(target_axes, axis) is not None
+        and _axis_of_sub_fibers(destination_axes, axis) is not None
     )
 
 
-def _axis_of_sub_fibers(target_axes: TargetAxes, axis: Axis) -> Axis | None:
+def _axis_of_sub_fibers(destination_axes: DestinationAxes, axis: Axis) -> Axis | None:
     """Return the next compressed axis of fixed width below an axis; None if there is none, or if its width is
     that of its longest fiber."""
-    for name in target_axes.description.buffer.axes:
-        below = target_axes.by_name[name]
-        is_below = axis.name in ancestors(target_axes.by_name, name)
+    for name in destination_axes.description.buffer.axes:
+        below = destination_axes.by_name[name]
+        is_below = axis.name in ancestors(destination_axes.by_name, name)
         if is_below and indices_of(below) is not None and not is_varied(below):
-            return below if target_axes.sizes.is_known(width_of(below)) else None
+            return below if destination_axes.sizes.is_known(width_of(below)) else None
     return None
 
 
@@ -108,20 +108,24 @@ class RepeatedSlots(NamedTuple):
     are_own: bool
 
 
-def repeated_slots(target_axes: TargetAxes, axis: Axis, group: AxisSlot) -> RepeatedSlots:
+def repeated_slots(destination_axes: DestinationAxes, axis: Axis, group: AxisSlot) -> RepeatedSlots:
     """Return the slots of an axis that stores a coordinate once for each sub-fiber of its elements."""
-    name, recorder, length = axis.name, target_axes.recorder, length_of_axis(target_axes, axis)
-    coordinate = coordinate_along(target_axes, name)
-    coordinate_slot = slot_within(
-        target_axes, f"N_each_{name}", outer=group, position=coordinate, width=length
+    name, recorder, length = (
+        axis.name,
+        destination_axes.recorder,
+        length_of_axis(destination_axes, axis),
     )
-    below = sub_fibers_below(target_axes, axis, coordinate_slot)
-    dtype = recorder.decide(native_index_dtype, target_axes.source.value_count)
+    coordinate = coordinate_along(destination_axes, name)
+    coordinate_slot = slot_within(
+        destination_axes, f"N_each_{name}", outer=group, position=coordinate, width=length
+    )
+    below = sub_fibers_below(destination_axes, axis, coordinate_slot)
+    dtype = recorder.decide(native_index_dtype, destination_axes.source.value_count)
     fibers = coordinate_slot.size.value
     counts = recorder.compute(most_sub_fibers, below.ranks.counts, fibers, below.width)
     starts = recorder.compute(offsets_of_lengths, counts, dtype)
     array = f"SUB_FIBERS_{name}"
-    target_axes.arguments.array(array, starts, dtype, add(coordinate_slot.size.expr, ONE))
+    destination_axes.arguments.array(array, starts, dtype, add(coordinate_slot.size.expr, ONE))
     slot = add(load(array, coordinate_slot.slot, dtype), below.sub_fiber)
     first = load(array, mul(group.slot, length.expr), dtype)
     offsets = recorder.compute(_every, starts, length.value)
@@ -147,70 +151,73 @@ def most_sub_fibers(counts: Array, fibers: int, width: int) -> Array:
     return largest
 
 
-def _slot_ranks(target_axes: TargetAxes, axis: Axis, group: AxisSlot) -> SlotRanks:
+def _slot_ranks(destination_axes: DestinationAxes, axis: Axis, group: AxisSlot) -> SlotRanks:
     """Return the ranks of the slots of a compressed axis of fixed width in groups."""
     indices = indices_of(axis)
     assert indices is not None
-    if is_repeated(target_axes, axis):
-        repeated = repeated_slots(target_axes, axis, group)
-        counts = target_axes.recorder.compute(np.diff, repeated.offsets)
+    if is_repeated(destination_axes, axis):
+        repeated = repeated_slots(destination_axes, axis, group)
+        counts = destination_axes.recorder.compute(np.diff, repeated.offsets)
         return SlotRanks(counts, repeated.rank, repeated.bindings, repeated.are_own)
-    if axis.name != target_axes.description.buffer.axes[-1]:
+    if axis.name != destination_axes.description.buffer.axes[-1]:
         raise NotDirectError("the last axis is not below the slots")
-    if _has_own_slots(target_axes, axis):
-        return _own_ranks(target_axes, axis, group)
+    if _has_own_slots(destination_axes, axis):
+        return _own_ranks(destination_axes, axis, group)
     if not indices.unique:
         raise NotDirectError("elements share slots that are repeated")
-    return _shared_ranks(target_axes, axis, group)
+    return _shared_ranks(destination_axes, axis, group)
 
 
-def _has_own_slots(target_axes: TargetAxes, axis: Axis) -> bool:
+def _has_own_slots(destination_axes: DestinationAxes, axis: Axis) -> bool:
     """Return whether each element has a slot of the last axis: all others are above it, or have one
     coordinate."""
-    above = {axis.name, *ancestors(target_axes.by_name, axis.name)}
+    above = {axis.name, *ancestors(destination_axes.by_name, axis.name)}
     return all(
-        _is_single(target_axes, target_axes.by_name[name])
-        for name in set(target_axes.by_name) - above
+        _is_single(destination_axes, destination_axes.by_name[name])
+        for name in set(destination_axes.by_name) - above
     )
 
 
-def _is_single(target_axes: TargetAxes, axis: Axis) -> bool:
+def _is_single(destination_axes: DestinationAxes, axis: Axis) -> bool:
     """Return whether an axis has one coordinate."""
-    return target_axes.sizes.is_known(axis.length) and target_axes.sizes.value(axis.length) == 1
+    return (
+        destination_axes.sizes.is_known(axis.length)
+        and destination_axes.sizes.value(axis.length) == 1
+    )
 
 
-def _own_ranks(target_axes: TargetAxes, axis: Axis, group: AxisSlot) -> SlotRanks:
+def _own_ranks(destination_axes: DestinationAxes, axis: Axis, group: AxisSlot) -> SlotRanks:
     """Return the ranks of elements that have a slot each: they are counted."""
-    counts = fiber_counts(target_axes, group, [axis.name])
-    starts = target_axes.recorder.compute(np.zeros, group.size.value, np.int32)
-    taken = take_next(target_axes, axis.name, fiber=group, starts=starts)
+    counts = fiber_counts(destination_axes, group, [axis.name])
+    starts = destination_axes.recorder.compute(np.zeros, group.size.value, np.int32)
+    taken = take_next(destination_axes, axis.name, fiber=group, starts=starts)
     bindings = ElementBindings(stmts=taken.stmts)
     return SlotRanks(counts, taken.value, bindings, are_own=True)
 
 
-def _shared_ranks(target_axes: TargetAxes, axis: Axis, group: AxisSlot) -> SlotRanks:
+def _shared_ranks(destination_axes: DestinationAxes, axis: Axis, group: AxisSlot) -> SlotRanks:
     """Return the ranks of elements that share slots: those of their coordinates."""
-    fibers = fiber_coordinates(target_axes, axis, group, are_sorted=True)
-    ranked = rank_in_fiber(target_axes, axis, parent=group, fibers=fibers)
-    counts = target_axes.recorder.compute(np.diff, fibers.offsets)
+    fibers = fiber_coordinates(destination_axes, axis, group, are_sorted=True)
+    ranked = rank_in_fiber(destination_axes, axis, parent=group, fibers=fibers)
+    counts = destination_axes.recorder.compute(np.diff, fibers.offsets)
     return SlotRanks(counts, ranked.rank, ranked.bindings, are_own=False)
 
 
-def _group(target_axes: TargetAxes, axis: Axis, below: Axis, fiber: AxisSlot) -> AxisSlot:
+def _group(destination_axes: DestinationAxes, axis: Axis, below: Axis, fiber: AxisSlot) -> AxisSlot:
     """Return the fiber within which elements are counted: that of the dense axes between two axes."""
     group = fiber
-    for name in axes_between(target_axes.by_name, axis, below):
-        between = target_axes.by_name[name]
+    for name in axes_between(destination_axes.by_name, axis, below):
+        between = destination_axes.by_name[name]
         is_dense = indices_of(between) is None and not is_varied(between)
-        if not is_dense or name not in target_axes.elements.coordinates:
+        if not is_dense or name not in destination_axes.elements.coordinates:
             raise NotDirectError(
                 "the axes between the slots and those that are stored are not dense"
             )
         group = slot_within(
-            target_axes,
+            destination_axes,
             f"N_{axis.name}_{name}",
             outer=group,
-            position=coordinate_along(target_axes, name),
-            width=length_of_axis(target_axes, between),
+            position=coordinate_along(destination_axes, name),
+            width=length_of_axis(destination_axes, between),
         )
     return group

@@ -6,12 +6,12 @@ from typing import NamedTuple
 
 import numpy as np
 
+from gossamer_formats.conversion_by_kernels.build_state.destination_axes import DestinationAxes
 from gossamer_formats.conversion_by_kernels.build_state.element_bindings import AxisSlot
-from gossamer_formats.conversion_by_kernels.build_state.target_axes import TargetAxes
 from gossamer_formats.conversion_by_kernels.kernels.shared_arguments import Size
 from gossamer_formats.conversion_by_kernels.kernels.statements import digits, let, load, store
 from gossamer_formats.conversion_by_kernels.recording.branch import RecordedValue
-from gossamer_formats.conversion_targets.dtypes import native_index_dtype
+from gossamer_formats.destinations.dtypes import native_index_dtype
 from gossamer_ir.core.build import ONE, add, index_var
 from gossamer_ir.nodes import Axis, Binary, Expr, Stmt, Var
 from gossamer_ir.support.arrays import Array
@@ -19,20 +19,20 @@ from gossamer_ir.traversal.statement_queries import values_bound_in
 
 
 def sized_slot(
-    target_axes: TargetAxes, axis: Axis, slot: Expr, count: int | RecordedValue
+    destination_axes: DestinationAxes, axis: Axis, slot: Expr, count: int | RecordedValue
 ) -> AxisSlot:
     """Return a slot of an axis that has `count` slots in all fibers, which becomes an argument."""
-    return AxisSlot(slot, target_axes.arguments.integer(f"N_{axis.name}", count))
+    return AxisSlot(slot, destination_axes.arguments.integer(f"N_{axis.name}", count))
 
 
 def slot_within(
-    target_axes: TargetAxes, name: str, *, outer: AxisSlot, position: Expr, width: Size
+    destination_axes: DestinationAxes, name: str, *, outer: AxisSlot, position: Expr, width: Size
 ) -> AxisSlot:
     """Return the slot at a position in a fiber of fixed width; `name` is that of the number of all slots."""
     if width.value == 1:
         return outer
-    count = target_axes.arguments.product(name, outer.size, width)
-    number = _number_of_digits(target_axes, outer.slot, position, width.expr)
+    count = destination_axes.arguments.product(name, outer.size, width)
+    number = _number_of_digits(destination_axes, outer.slot, position, width.expr)
     if number is None:
         number = digits(outer.slot, width.expr, position)
     return AxisSlot(number, count)
@@ -40,7 +40,7 @@ def slot_within(
 
 # Other expressions and operations: nothing is concluded from them.
 def _number_of_digits(
-    target_axes: TargetAxes, outer: Expr, position: Expr, width: Expr
+    destination_axes: DestinationAxes, outer: Expr, position: Expr, width: Expr
 ) -> Expr | None:
     """Return the number whose quotient and remainder by `width` are `outer` and `position`; None if they are
     not those of one number.
@@ -48,7 +48,7 @@ def _number_of_digits(
     The rank of a row in slices of rows is its slot: it is not divided and put together again, and a table of
     distinct ranks has a slot of its own for each row.
     """
-    bound = values_bound_in(target_axes.elements.stmts)
+    bound = values_bound_in(destination_axes.elements.stmts)
     quotient = bound.get(outer.name) if isinstance(outer, Var) else outer
     match quotient, position:
         case Binary("floordiv", first, by), Binary("floormod", second, other):
@@ -64,13 +64,15 @@ class NextInFiber(NamedTuple):
 
 
 def take_next(
-    target_axes: TargetAxes, name: str, *, fiber: AxisSlot, starts: RecordedValue
+    destination_axes: DestinationAxes, name: str, *, fiber: AxisSlot, starts: RecordedValue
 ) -> NextInFiber:
     """Return an index that counts the elements of a fiber from its start."""
     # The last fiber begins last.
-    dtype = target_axes.recorder.decide(_counting_dtype, starts, target_axes.source.value_count)
-    counting = target_axes.recorder.compute(np.ndarray.astype, starts, dtype)
-    target_axes.arguments.array(next_array(name), counting, dtype, fiber.size.expr)
+    dtype = destination_axes.recorder.decide(
+        _counting_dtype, starts, destination_axes.source.value_count
+    )
+    counting = destination_axes.recorder.compute(np.ndarray.astype, starts, dtype)
+    destination_axes.arguments.array(next_array(name), counting, dtype, fiber.size.expr)
     return take_next_from(name, fiber=fiber, dtype=dtype)
 
 

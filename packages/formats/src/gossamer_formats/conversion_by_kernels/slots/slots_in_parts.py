@@ -11,11 +11,11 @@ from typing import NamedTuple
 import numpy as np
 from msgspec.structs import replace
 
+from gossamer_formats.conversion_by_kernels.build_state.destination_axes import DestinationAxes
 from gossamer_formats.conversion_by_kernels.build_state.element_bindings import (
     AxisSlot,
     ElementBindings,
 )
-from gossamer_formats.conversion_by_kernels.build_state.target_axes import TargetAxes
 from gossamer_formats.conversion_by_kernels.kernels.kernel_call import ArrayArgument, run_kernel
 from gossamer_formats.conversion_by_kernels.kernels.shared_arguments import size_value
 from gossamer_formats.conversion_by_kernels.kernels.statements import (
@@ -69,29 +69,31 @@ class _PartedLoops(NamedTuple):
 
 
 def slots_in_parts(
-    target_axes: TargetAxes, axis_name: str, *, fibers: AxisSlot, offsets: ArrayArgument
+    destination_axes: DestinationAxes, axis_name: str, *, fibers: AxisSlot, offsets: ArrayArgument
 ) -> SlotsInParts | None:
     """Store the slots of all elements of an axis, and the ends of its fibers in `offsets`.
 
     None for one thread, or if parts do not pay.
     """
-    requirements, recorder = target_axes.requirements, target_axes.recorder
+    requirements, recorder = destination_axes.requirements, destination_axes.recorder
     if requirements.threads == 1 or requirements.in_one_kernel:
         return None
-    values = target_axes.source.value_count
+    values = destination_axes.source.value_count
     if not recorder.decide(_are_few, fibers.size.value, requirements.threads, values):
         return None
     name, dtype = f"SLOTS_{axis_name}", offsets.dtype
-    slots = new_slots(target_axes, values)
-    loops = _loops(target_axes, fibers, dtype, name=name, slots=slots)
-    extent = None if loops is None else size_value(target_axes.arguments, loops.counting.extent)
+    slots = new_slots(destination_axes, values)
+    loops = _loops(destination_axes, fibers, dtype, name=name, slots=slots)
+    extent = (
+        None if loops is None else size_value(destination_axes.arguments, loops.counting.extent)
+    )
     if loops is None or extent is None:
         return None
     bounds = recorder.compute(_even_bounds, extent, requirements.threads)
     counts = recorder.compute(_no_counts, requirements.threads, fibers.size.value, dtype)
     facts = offsets_facts(BOUNDS, PARTS, loops.counting.extent)
     arguments = {
-        **target_axes.arguments.by_name,
+        **destination_axes.arguments.by_name,
         PARTS.name: requirements.threads,
         BOUNDS: ArrayArgument(bounds, "int64", (add(PARTS, ONE),), facts),
         NEXT: ArrayArgument(counts, dtype, (PARTS, fibers.size.expr)),
@@ -101,10 +103,10 @@ def slots_in_parts(
     count = [_in_parts(loops.counting), *_first_slots(fibers.size.expr, dtype)]
     run_kernel(recorder, count, arguments)
     run_kernel(recorder, [_in_parts(loops.taking)], arguments)
-    complete = target_axes.arguments.by_name[name] = complete_slots(name, slots)
+    complete = destination_axes.arguments.by_name[name] = complete_slots(name, slots)
     slot = index_var(f"r_{axis_name}")
     stmts = (let(slot.name, load_slot(name, complete)),)
-    later = later_listed_slot(target_axes, name, complete)
+    later = later_listed_slot(destination_axes, name, complete)
     return SlotsInParts(slot, ElementBindings(stmts=stmts, later=later))
 
 
@@ -114,20 +116,25 @@ def _are_few(fibers: int, parts: int, values: int) -> bool:
 
 
 def _loops(
-    target_axes: TargetAxes, fibers: AxisSlot, dtype: str, *, name: str, slots: ArrayArgument
+    destination_axes: DestinationAxes,
+    fibers: AxisSlot,
+    dtype: str,
+    *,
+    name: str,
+    slots: ArrayArgument,
 ) -> _PartedLoops | None:
     """Return the loops; None if the elements are not visited by the same loop from 0 in both kernels."""
     fiber, taken = index_var("fiber"), index_var("taken")
     at = (PART, fiber)
-    bindings = [*target_axes.elements.stmts, let(fiber.name, fibers.slot)]
+    bindings = [*destination_axes.elements.stmts, let(fiber.name, fibers.slot)]
     after = cast(add(_next(at, dtype), ONE), dtype)
-    count = target_axes.loop.around([*bindings, Store(NEXT, at, after)])
+    count = destination_axes.loop.around([*bindings, Store(NEXT, at, after)])
     take: list[Stmt] = [
         let(taken.name, _next(at, dtype)),
         Store(NEXT, at, cast(add(taken, ONE), dtype)),
         store_slot(name, taken, slots),
     ]
-    match count, target_axes.loop.around([*bindings, *take]):
+    match count, destination_axes.loop.around([*bindings, *take]):
         case (For() as first,), (For() as second,) if first.start == second.start == ZERO:
             if (first.var, first.extent) == (second.var, second.extent):
                 return _PartedLoops(first, second)

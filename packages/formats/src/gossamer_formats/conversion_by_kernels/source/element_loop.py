@@ -38,7 +38,7 @@ from gossamer_formats.conversion_by_kernels.source.source_loops import (
     length_in,
     value_index_of,
 )
-from gossamer_formats.conversion_targets.inverse_map import logical_var
+from gossamer_formats.destinations.inverse_map import logical_var
 from gossamer_ir.analysis.axes.logical_elements import map_results
 from gossamer_ir.core.build import ZERO, index_var, zero_of
 from gossamer_ir.nodes import Expr, For, Load, Stmt

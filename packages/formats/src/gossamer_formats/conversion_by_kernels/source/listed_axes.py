@@ -22,7 +22,7 @@ from gossamer_formats.conversion_by_kernels.source.source_loops import (
     content_of,
     length_in,
 )
-from gossamer_formats.conversion_targets.inverse_map import with_sizes
+from gossamer_formats.destinations.inverse_map import with_sizes
 from gossamer_formats.storage import ancestors, evaluate
 from gossamer_ir.analysis.axes.logical_elements import map_results, map_vars
 from gossamer_ir.arith.affine import affine_of

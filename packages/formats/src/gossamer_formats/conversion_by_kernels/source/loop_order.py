@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping
 from functools import lru_cache
 from itertools import groupby
 
-from gossamer_formats.conversion_targets.inverse_map import with_sizes
+from gossamer_formats.destinations.inverse_map import with_sizes
 from gossamer_formats.storage import evaluate, shape_of
 from gossamer_ir.analysis.axes.logical_elements import map_results, map_vars
 from gossamer_ir.arith.affine import Affine, affine_of

@@ -11,8 +11,8 @@ from gossamer_formats.conversion_by_kernels.source.source_loops import (
     content_of,
     length_in,
 )
-from gossamer_formats.conversion_targets.dtypes import index_dtypes
-from gossamer_formats.conversion_targets.inverse_map import with_sizes
+from gossamer_formats.destinations.dtypes import index_dtypes
+from gossamer_formats.destinations.inverse_map import with_sizes
 from gossamer_formats.storage import evaluate
 from gossamer_ir.analysis.axes.logical_elements import map_vars
 from gossamer_ir.arith.affine import affine_of

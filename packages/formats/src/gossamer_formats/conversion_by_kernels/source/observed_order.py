@@ -29,7 +29,7 @@ from gossamer_formats.conversion_by_kernels.source.element_order import (
     NextDigit,
     without_repetitions,
 )
-from gossamer_formats.conversion_targets.inverse_map import logical_var
+from gossamer_formats.destinations.inverse_map import logical_var
 from gossamer_ir.core.build import ONE, ZERO, add, floordiv, index, index_var, mul, sub
 from gossamer_ir.nodes import Const, Expr, For, Let, Load, Select, Stmt, Store
 from gossamer_ir.traversal.substitute import resolve

@@ -17,7 +17,7 @@ from gossamer_formats.conversion_by_kernels.kernels.statements import (
 from gossamer_formats.conversion_by_kernels.recording.recorded_storage import RecordedStorage
 from gossamer_formats.conversion_by_kernels.source.map_results import in_kernel
 from gossamer_formats.conversion_by_kernels.source.source_loops import SourceLoopBuilder, width_in
-from gossamer_formats.conversion_targets.inverse_map import logical_var, with_sizes
+from gossamer_formats.destinations.inverse_map import logical_var, with_sizes
 from gossamer_formats.storage import evaluate
 from gossamer_ir.analysis.axes.logical_elements import map_results, map_vars
 from gossamer_ir.arith.affine import Affine, affine_of, expr_of

@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from gossamer_formats.conversion_targets.inverse_map import inverse_map
-from gossamer_formats.conversion_targets.known_sizes import KnownSizes
+from gossamer_formats.destinations.inverse_map import inverse_map
+from gossamer_formats.destinations.known_sizes import KnownSizes
 from gossamer_formats.storage import shape_of
 from gossamer_ir.analysis.axes.logical_elements import map_vars
 from gossamer_ir.core.axis_kinds import indices_of, indptr_of, width_of

@@ -3,27 +3,27 @@
 from __future__ import annotations
 
 import numpy as np
+from destination_axes_of import destination_axes_of
 from scipy import sparse
-from target_axes_of import target_axes_of
 
 from gossamer_formats import from_scipy
 from gossamer_formats.conversion_by_kernels.build_state.built_storage import (
     BuiltStorage,
     ValueSlots,
 )
-from gossamer_formats.conversion_by_kernels.build_state.element_bindings import AxisSlot
-from gossamer_formats.conversion_by_kernels.build_state.target_axes import (
+from gossamer_formats.conversion_by_kernels.build_state.destination_axes import (
     AxisResult,
     axes_after,
     axes_before,
     has_full_ancestors,
     with_axis,
 )
+from gossamer_formats.conversion_by_kernels.build_state.element_bindings import AxisSlot
 from gossamer_formats.conversion_by_kernels.kernels.shared_arguments import SINGLE
 from gossamer_ir.core.build import ONE, add, index_var
 from gossamer_ir.nodes import Let
 
-AXES = target_axes_of(
+AXES = destination_axes_of(
     from_scipy(sparse.csr_array(np.eye(4))).storage, "bsr", block_rows=2, block_columns=2
 )
 
@@ -50,7 +50,7 @@ def test_axes_stand_in_the_order_of_the_buffer():
     assert axes_before(AXES, column) == ["IO"]
     assert [axis.name for axis in axes_after(AXES, column)] == ["II", "JI"]
     assert has_full_ancestors(AXES, column)
-    stored = target_axes_of(from_scipy(sparse.csr_array(np.eye(4))).storage, "dcsr")
+    stored = destination_axes_of(from_scipy(sparse.csr_array(np.eye(4))).storage, "dcsr")
     inner = stored.by_name[stored.description.buffer.axes[-1]]
     assert not has_full_ancestors(stored, inner)
 

@@ -1,4 +1,4 @@
-"""A conversion's target: a format by name or by description, with its parameters."""
+"""A conversion's destination: a format by name or by description, with its parameters."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from gossamer_formats.conversion_targets.known_sizes import KnownSizes, size_names
+from gossamer_formats.destinations.known_sizes import KnownSizes, size_names
 from gossamer_formats.format import ContentsOrder, Format
 from gossamer_formats.registry.formats import FORMATS, format_named
 from gossamer_ir.errors import FormatError
@@ -19,12 +19,12 @@ from gossamer_ir.support.arrays import Array
 from gossamer_ir.support.message_texts import amount
 
 
-class ConversionTarget(msgspec.Struct, frozen=True, eq=False):
+class Destination(msgspec.Struct, frozen=True, eq=False):
     """The format of a conversion's result: its description, the parameters, and the functions that order the
     contents of index arrays (`Format.orders`). `memo` has what earlier conversions have found out.
 
     >>> from gossamer_formats.descriptions.sell import sell
-    >>> ConversionTarget(sell(), {"height": 4, "sigma": 8}).sizes
+    >>> Destination(sell(), {"height": 4, "sigma": 8}).sizes
     {'height': 4}
     """
 
@@ -40,21 +40,21 @@ class ConversionTarget(msgspec.Struct, frozen=True, eq=False):
         return {name: value for name, value in self.parameters.items() if name in names}
 
 
-def conversion_target(
+def conversion_destination(
     format: str | FormatDescription,
     parameters: Mapping[str, int],
     *,
     rank: int,
     order: Array | None = None,
-) -> ConversionTarget:
-    """Return the target of a conversion of a tensor with `rank` dimensions.
+) -> Destination:
+    """Return the destination of a conversion of a tensor with `rank` dimensions.
 
     `order` has the contents of the format's index array, such as all rows of a matrix, in the order in which
     they are stored. Raises `FormatError`: `format.unknown`, `format.parameter` for a name that the format
     does not have, `format.parameter.missing` for one that it needs, `format.parameter.value` unless a value
     is 1 or more, `format.order` for an order that is not a permutation, or of a format without one.
 
-    >>> conversion_target("sell", {"height": 4}, rank=2).sizes
+    >>> conversion_destination("sell", {"height": 4}, rank=2).sizes
     {'height': 4}
     """
     for name, value in parameters.items():
@@ -65,30 +65,30 @@ def conversion_target(
             )
     named = format if isinstance(format, FormatDescription) else format_named(format)
     # Those of NumPy become Python's, since the sizes of a tensor are stored.
-    target = _target_of(
+    destination = _destination_of(
         named, tuple([(name, int(size)) for name, size in parameters.items()]), rank
     )
     if order is None:
-        return target
+        return destination
     # Not kept: the next tensor has another order.
-    return ConversionTarget(
-        target.description, target.parameters, _orders(target.description, order)
+    return Destination(
+        destination.description, destination.parameters, _orders(destination.description, order)
     )
 
 
 @lru_cache(maxsize=256)
-def _target_of(
+def _destination_of(
     format: Format | FormatDescription, parameters: tuple[tuple[str, int], ...], rank: int
-) -> ConversionTarget:
-    """Return the target without a given order: one object for equal arguments."""
+) -> Destination:
+    """Return the destination without a given order: one object for equal arguments."""
     if isinstance(format, FormatDescription):
-        return ConversionTarget(format, KnownSizes(format, dict(parameters)).known)
+        return Destination(format, KnownSizes(format, dict(parameters)).known)
     described = _describe(format, rank)
     values = _with_defaults(format, described, dict(parameters))
     orders = {
         array: partial(_order_array, format.name, order) for array, order in format.orders.items()
     }
-    return ConversionTarget(described, values, orders)
+    return Destination(described, values, orders)
 
 
 def _orders(description: FormatDescription, order: Array) -> dict[str, ContentsOrder]:

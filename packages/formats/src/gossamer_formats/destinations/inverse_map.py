@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from gossamer_formats.conversion_targets.known_sizes import KnownSizes
+from gossamer_formats.destinations.known_sizes import KnownSizes
 from gossamer_ir.analysis.axes.logical_elements import map_results, map_vars
 from gossamer_ir.arith.affine import Affine, affine_of, expr_of, scale
 from gossamer_ir.core.build import ONE, add, binary, floordiv, index, index_var, mul, sub

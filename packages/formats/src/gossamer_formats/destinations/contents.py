@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from gossamer_formats.conversion_targets.conversion_target import ConversionTarget
-from gossamer_formats.conversion_targets.inverse_map import InverseMap, Solved
+from gossamer_formats.destinations.conversion_destination import Destination
+from gossamer_formats.destinations.inverse_map import InverseMap, Solved
 from gossamer_ir.analysis.axes.logical_elements import map_vars
 from gossamer_ir.errors import FormatError, UnsupportedError
 from gossamer_ir.facts.fact_index import fact_index
@@ -48,18 +48,18 @@ def _is_leading(value: Expr) -> bool:
     return isinstance(value, Var)
 
 
-def require_contents(target: ConversionTarget, inverse: InverseMap) -> None:
+def require_contents(destination: Destination, inverse: InverseMap) -> None:
     """Raise `FormatError` (`format.order`) if the format orders an array that its map does not read."""
-    for buffer in target.orders:
+    for buffer in destination.orders:
         if all(buffer != load.buffer for load in inverse.contents):
             raise FormatError(
                 "format.order",
-                f"The format '{target.description.name}' orders the contents of '{buffer}', which its map "
-                "does not read.",
+                f"The format '{destination.description.name}' orders the contents of '{buffer}', which "
+                "its map does not read.",
             )
 
 
-def listed_contents(target: ConversionTarget, buffer_name: str, counts: Array | None) -> Array:
+def listed_contents(destination: Destination, buffer_name: str, counts: Array | None) -> Array:
     """Return the contents of an index array in the order of the format.
 
     `counts` has the number of elements for each possible value, None if values are not bounded. Raises
@@ -68,17 +68,17 @@ def listed_contents(target: ConversionTarget, buffer_name: str, counts: Array | 
     if counts is None:
         raise FormatError(
             "format.order",
-            f"The format '{target.description.name}' orders the contents of '{buffer_name}', but "
+            f"The format '{destination.description.name}' orders the contents of '{buffer_name}', but "
             "the map does not "
             "bound them.",
         )
-    listed = target.orders[buffer_name](counts, target.parameters)
+    listed = destination.orders[buffer_name](counts, destination.parameters)
     is_listed = np.zeros(counts.size, bool)
     is_listed[listed] = True
     if np.count_nonzero(is_listed) < listed.size or not is_listed[counts > 0].all():
         raise FormatError(
             "format.order",
-            f"The order of '{buffer_name}' of the format '{target.description.name}' leaves out "
+            f"The order of '{buffer_name}' of the format '{destination.description.name}' leaves out "
             "contents, or has "
             "some twice.",
         )

@@ -6,10 +6,10 @@ from typing import Any
 
 from interpreted_kernel import InterpretedKernel
 
-from gossamer_formats.conversion_by_kernels.build_state.target_axes import (
+from gossamer_formats.conversion_by_kernels.build_state.destination_axes import (
     CompressedAxis,
+    DestinationAxes,
     Requirements,
-    TargetAxes,
 )
 from gossamer_formats.conversion_by_kernels.coordinates.element_coordinates import with_coordinates
 from gossamer_formats.conversion_by_kernels.kernels.shared_arguments import SharedArguments
@@ -18,20 +18,20 @@ from gossamer_formats.conversion_by_kernels.recording.recorder import Recorder
 from gossamer_formats.conversion_by_kernels.source.element_loop import element_loop
 from gossamer_formats.conversion_by_kernels.source.element_order import order_of_loop
 from gossamer_formats.conversion_by_kernels.source.observed_order import observed_order
-from gossamer_formats.conversion_targets.conversion_target import conversion_target
-from gossamer_formats.conversion_targets.known_sizes import KnownSizes
+from gossamer_formats.destinations.conversion_destination import conversion_destination
+from gossamer_formats.destinations.known_sizes import KnownSizes
 from gossamer_formats.storage import Storage, shape_of
 from gossamer_ir.core.axis_kinds import indices_of, indptr_of
 from gossamer_machine.machine import Machine
 
 
-def target_axes_of(
-    source: Storage, target: Any, *, in_one_kernel: bool = False, **parameters: int
-) -> TargetAxes:
-    """Returns the axes of a target, of which none is built, with the coordinates of elements."""
+def destination_axes_of(
+    source: Storage, destination: Any, *, in_one_kernel: bool = False, **parameters: int
+) -> DestinationAxes:
+    """Returns the axes of a destination, of which none is built, with the coordinates of elements."""
     recorder = Recorder(InterpretedKernel, list(source.arrays.values()))
     recorded = recorded_source(recorder, source)
-    wanted = conversion_target(target, parameters, rank=len(recorded.shape))
+    wanted = conversion_destination(destination, parameters, rank=len(recorded.shape))
     sizes = KnownSizes(wanted.description, wanted.sizes)
     for expr, size in zip(shape_of(wanted.description), recorded.shape, strict=True):
         sizes.bind(expr, size)
@@ -42,17 +42,17 @@ def target_axes_of(
     order = order_of_loop(loop, recorded)
     if not order.are_distinct:
         order = observed_order(order, loop)
-    return with_coordinates(TargetAxes(recorded, loop, order, wanted, requirements, sizes))
+    return with_coordinates(DestinationAxes(recorded, loop, order, wanted, requirements, sizes))
 
 
-def compressed(target_axes: TargetAxes, name: str) -> CompressedAxis:
+def compressed(destination_axes: DestinationAxes, name: str) -> CompressedAxis:
     """Returns an axis that stores coordinates, with its parent in the axes that are built."""
-    axis = target_axes.by_name[name]
+    axis = destination_axes.by_name[name]
     indices = indices_of(axis)
     assert indices is not None
-    return CompressedAxis(axis, indptr_of(axis), indices, target_axes.axis_slots[axis.parent])
+    return CompressedAxis(axis, indptr_of(axis), indices, destination_axes.axis_slots[axis.parent])
 
 
-def value_of(target_axes: TargetAxes, recorded: Any) -> Any:
+def value_of(destination_axes: DestinationAxes, recorded: Any) -> Any:
     """Returns the array or number of a recorded value."""
-    return recorded if isinstance(recorded, int) else target_axes.recorder.value(recorded)
+    return recorded if isinstance(recorded, int) else destination_axes.recorder.value(recorded)

@@ -6,16 +6,16 @@ import itertools
 
 import pytest
 
-from gossamer_formats.conversion_targets.inverse_map import (
+from gossamer_formats.descriptions.bsr import bsr
+from gossamer_formats.descriptions.csr import csr
+from gossamer_formats.descriptions.dia import dia
+from gossamer_formats.destinations.inverse_map import (
     dimensions_of,
     inverse_map,
     logical_var,
     require_map_sizes,
 )
-from gossamer_formats.conversion_targets.known_sizes import KnownSizes
-from gossamer_formats.descriptions.bsr import bsr
-from gossamer_formats.descriptions.csr import csr
-from gossamer_formats.descriptions.dia import dia
+from gossamer_formats.destinations.known_sizes import KnownSizes
 from gossamer_ir.core.build import add
 from gossamer_ir.errors import FormatError, UnsupportedError
 from gossamer_ir.script import parse_format, print_expr

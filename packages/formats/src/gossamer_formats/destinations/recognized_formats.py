@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import lru_cache
 
 from gossamer_formats.checks.coordinate_order import without_order
-from gossamer_formats.conversion_targets.dtypes import with_index_dtype
+from gossamer_formats.destinations.dtypes import with_index_dtype
 from gossamer_formats.registry.formats import format_names
 from gossamer_formats.storage import shape_of, with_value_dtype
 from gossamer_ir.nodes import FormatDescription
@@ -27,7 +27,7 @@ def is_format(description: FormatDescription, name: str) -> bool:
     if description.name != name or name not in format_names():
         return False
     # Imported late: for tensors only.
-    from gossamer_formats.conversion_targets.conversion_target import describe
+    from gossamer_formats.destinations.conversion_destination import describe
 
     return _essence(description) == _essence(describe(name, rank=len(shape_of(description))))
 

@@ -1,4 +1,4 @@
-"""The axes of a target: those that were added so far, and what each adds."""
+"""The axes of a destination: those that were added so far, and what each adds."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from gossamer_formats.conversion_by_kernels.recording.recorded_storage import Re
 from gossamer_formats.conversion_by_kernels.recording.recorder import Recorder
 from gossamer_formats.conversion_by_kernels.source.element_loop import ElementLoop
 from gossamer_formats.conversion_by_kernels.source.element_order import ElementOrder
-from gossamer_formats.conversion_targets.conversion_target import ConversionTarget
-from gossamer_formats.conversion_targets.known_sizes import KnownSizes
+from gossamer_formats.destinations.conversion_destination import Destination
+from gossamer_formats.destinations.known_sizes import KnownSizes
 from gossamer_formats.storage import ancestors
 from gossamer_ir.core.axis_kinds import Indices, Indptr, is_full
 from gossamer_ir.core.build import index_var
@@ -29,9 +29,13 @@ from gossamer_machine.machine import Machine
 
 
 class Requirements(NamedTuple):
-    """`requires_order`: fibers must be sorted as the target says. `in_one_kernel`: all must be found by the
-    last kernel. `threads`: the number of threads that kernels are written for. `machine`: what they run
-    on."""
+    """What the options of a conversion require of its kernels.
+
+    * `requires_order`: fibers must be sorted as the destination says
+    * `in_one_kernel`: the last kernel must compute everything
+    * `threads`: the number of threads for which kernels are written
+    * `machine`: the machine that runs them
+    """
 
     requires_order: bool
     in_one_kernel: bool
@@ -39,7 +43,7 @@ class Requirements(NamedTuple):
     machine: Machine
 
 
-class TargetAxes(NamedTuple):
+class DestinationAxes(NamedTuple):
     """The axes so far: the slots of an element by axis, and the slot of its value.
 
     Statements of all kernels see `p`, `l0`, `l1`, ... of the loop over the elements. `order` is what is
@@ -49,7 +53,7 @@ class TargetAxes(NamedTuple):
     source: RecordedStorage
     loop: ElementLoop
     order: ElementOrder
-    target: ConversionTarget
+    destination: Destination
     requirements: Requirements
     sizes: KnownSizes
     axis_slots: Mapping[str | None, AxisSlot] = MappingProxyType({None: ROOT_SLOT})
@@ -59,12 +63,12 @@ class TargetAxes(NamedTuple):
 
     @property
     def description(self) -> FormatDescription:
-        """The description of the target."""
-        return self.target.description
+        """The description of the destination."""
+        return self.destination.description
 
     @property
     def by_name(self) -> dict[str, Axis]:
-        """The axes of the target by name."""
+        """The axes of the destination by name."""
         return items_by_name(self.description.axes)
 
     @property
@@ -105,14 +109,20 @@ class AxisResult(NamedTuple):
 
 
 def with_bindings(
-    target_axes: TargetAxes, elements: ElementBindings, storage: BuiltStorage | None = None
-) -> TargetAxes:
+    destination_axes: DestinationAxes,
+    elements: ElementBindings,
+    storage: BuiltStorage | None = None,
+) -> DestinationAxes:
     """Return the same axes with more bindings of elements, and with more of the storage."""
-    extended = target_axes.storage if storage is None else target_axes.storage.extend(storage)
-    return target_axes._replace(elements=target_axes.elements.extend(elements), storage=extended)
+    extended = (
+        destination_axes.storage if storage is None else destination_axes.storage.extend(storage)
+    )
+    return destination_axes._replace(
+        elements=destination_axes.elements.extend(elements), storage=extended
+    )
 
 
-def with_axis(target_axes: TargetAxes, axis: Axis, result: AxisResult) -> TargetAxes:
+def with_axis(destination_axes: DestinationAxes, axis: Axis, result: AxisResult) -> DestinationAxes:
     """Return the axes with one more, whose slot is bound for the kernels of later axes and the last one."""
     slot, elements = result.slot, result.elements
     # The kernels of later axes read the slot, some of them often: an expression is evaluated once.
@@ -120,46 +130,49 @@ def with_axis(target_axes: TargetAxes, axis: Axis, result: AxisResult) -> Target
         name = index_var(f"t_{axis.name}")
         elements = elements.extend(ElementBindings(stmts=(let(name.name, slot.slot),)))
         slot = AxisSlot(name, slot.size)
-    return with_bindings(target_axes, elements, result.storage)._replace(
-        axis_slots={**target_axes.axis_slots, axis.name: slot},
+    return with_bindings(destination_axes, elements, result.storage)._replace(
+        axis_slots={**destination_axes.axis_slots, axis.name: slot},
         value_slot=slot if result.value_slot is None else result.value_slot,
     )
 
 
-def coordinate_along(target_axes: TargetAxes, axis_name: str) -> Expr:
+def coordinate_along(destination_axes: DestinationAxes, axis_name: str) -> Expr:
     """Return an element's coordinate along an axis."""
-    return target_axes.elements.coordinates[axis_name].value
+    return destination_axes.elements.coordinates[axis_name].value
 
 
-def logical_dimension(target_axes: TargetAxes, axis_name: str) -> int | None:
+def logical_dimension(destination_axes: DestinationAxes, axis_name: str) -> int | None:
     """Return the logical dimension that has the coordinate along an axis; None if there is none."""
-    coordinate = target_axes.elements.coordinates.get(axis_name)
+    coordinate = destination_axes.elements.coordinates.get(axis_name)
     return None if coordinate is None else coordinate.logical
 
 
-def length_of_axis(target_axes: TargetAxes, axis: Axis) -> Size:
+def length_of_axis(destination_axes: DestinationAxes, axis: Axis) -> Size:
     """Return the number of coordinates of an axis."""
-    coordinate = target_axes.elements.coordinates.get(axis.name)
+    coordinate = destination_axes.elements.coordinates.get(axis.name)
     if coordinate is not None and coordinate.length is not None:
         return coordinate.length
     # A small length is a constant of the kernel, whose loops are unrolled.
-    return target_axes.arguments.constant(f"w_{axis.name}", target_axes.sizes.value(axis.length))
+    return destination_axes.arguments.constant(
+        f"w_{axis.name}", destination_axes.sizes.value(axis.length)
+    )
 
 
-def axes_after(target_axes: TargetAxes, axis: Axis) -> list[Axis]:
+def axes_after(destination_axes: DestinationAxes, axis: Axis) -> list[Axis]:
     """Return the axes after one in the order of the buffer."""
-    names = target_axes.description.buffer.axes
-    return [target_axes.by_name[name] for name in names[names.index(axis.name) + 1 :]]
+    names = destination_axes.description.buffer.axes
+    return [destination_axes.by_name[name] for name in names[names.index(axis.name) + 1 :]]
 
 
-def axes_before(target_axes: TargetAxes, axis: Axis) -> list[str]:
+def axes_before(destination_axes: DestinationAxes, axis: Axis) -> list[str]:
     """Return the names of the axes before one in the order of the buffer."""
-    names = target_axes.description.buffer.axes
+    names = destination_axes.description.buffer.axes
     return list(names[: names.index(axis.name)])
 
 
-def has_full_ancestors(target_axes: TargetAxes, axis: Axis) -> bool:
+def has_full_ancestors(destination_axes: DestinationAxes, axis: Axis) -> bool:
     """Return whether the fibers of an axis are those of dense axes, which are there without elements, too."""
     return all(
-        is_full(target_axes.by_name[name]) for name in ancestors(target_axes.by_name, axis.name)
+        is_full(destination_axes.by_name[name])
+        for name in ancestors(destination_axes.by_name, axis.name)
     )

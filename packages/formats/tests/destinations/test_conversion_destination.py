@@ -1,4 +1,4 @@
-"""Targets of conversions: sizes, and orders of rows."""
+"""Destinations of conversions: sizes, and orders of rows."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from gossamer_formats import (
     from_scipy,
 )
 from gossamer_formats.conversion.convert_storage import convert_storage
-from gossamer_formats.conversion_targets.conversion_target import (
-    ConversionTarget,
+from gossamer_formats.destinations.conversion_destination import (
+    Destination,
 )
 from gossamer_ir.errors import FormatError
 
@@ -71,9 +71,9 @@ def test_rows_that_are_no_order_are_refused(name, order, text):
 @pytest.mark.usefixtures("converted_by")
 def test_orders_that_are_none_are_refused(buffer, order):
     name = "dia" if buffer == "OFFSETS" else "sell"
-    target = ConversionTarget(format_named(name).describe(), {"height": 2}, {buffer: order})
+    destination = Destination(format_named(name).describe(), {"height": 2}, {buffer: order})
     tensor = from_scipy(sparse.eye_array(3))
     sizes = {} if name == "dia" else {"height": 2}
     with pytest.raises(FormatError) as caught:
-        convert_storage(tensor.storage, replace(target, parameters=sizes, memo={}))
+        convert_storage(tensor.storage, replace(destination, parameters=sizes, memo={}))
     assert caught.value.code == "format.order"

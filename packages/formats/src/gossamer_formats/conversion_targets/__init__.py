@@ -1,1 +1,0 @@
-"""The target of a conversion: a format by name or description, its parameters, sizes, dtypes and map."""
