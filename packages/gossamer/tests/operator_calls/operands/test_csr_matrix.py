@@ -1,4 +1,4 @@
-"""Matrices in CSR as operands: whose arrays they have, and rows that are cut into blocks."""
+"""Matrices in CSR as operands: whose arrays they have, and rows that are cut into pieces."""
 
 from __future__ import annotations
 
@@ -75,11 +75,11 @@ def test_only_sums_of_float32_need_short_rows(monkeypatch):
     assert not matrix.has_long_rows("float32"), "there are more elements, but not in one row"
 
 
-def test_long_rows_are_cut_into_blocks_that_share_the_values(monkeypatch):
-    monkeypatch.setattr(long_rows, "BLOCK_ELEMENTS", 3)
+def test_long_rows_are_cut_into_pieces_that_share_the_values(monkeypatch):
+    monkeypatch.setattr(long_rows, "PIECE_ELEMENTS", 3)
     matrix = csr_matrix(SCIPY)
-    blocks, starts = matrix.cut_rows()
-    assert blocks.arrays["indptr"].tolist() == [0, 3, 3, 6, 7]
+    pieces, starts = matrix.cut_rows()
+    assert pieces.arrays["indptr"].tolist() == [0, 3, 3, 6, 7]
     assert starts.tolist() == [0, 1, 2]
-    assert blocks.arrays["a"] is matrix.arrays["a"]
-    assert (blocks.rows, blocks.columns, blocks.nnz) == (4, 4, 7)
+    assert pieces.arrays["a"] is matrix.arrays["a"]
+    assert (pieces.rows, pieces.columns, pieces.nnz) == (4, 4, 7)

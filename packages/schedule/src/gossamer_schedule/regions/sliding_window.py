@@ -41,19 +41,19 @@ class SlidingWindow(msgspec.Struct, frozen=True):
 
 
 def required_window(
-    cursor: Cursor, target: Cursor, own_loops: tuple[For, ...], *, buffer_name: str
+    cursor: Cursor, window_loop: Cursor, own_loops: tuple[For, ...], *, buffer_name: str
 ) -> SlidingWindow:
-    """Return the window that a block computes in each iteration of the target loop.
+    """Return the window that a block computes in each iteration of `window_loop`.
 
-    `own_loops` are the loops around the block inside the target loop.
+    `own_loops` are the loops around the block inside `window_loop`.
 
     Raises `.window` and `.overlap`.
     """
-    window = next(_candidate_windows(cursor, target, own_loops, buffer_name=buffer_name), None)
-    if window is None or _depends_otherwise(cursor, target, own_loops, window):
+    window = next(_candidate_windows(cursor, window_loop, own_loops, buffer_name=buffer_name), None)
+    if window is None or _depends_otherwise(cursor, window_loop, own_loops, window):
         raise schedule_error(
             f"{cursor.primitive}.window",
-            f"Iterations of loop '{target.node.var}' do not compute windows of '{buffer_name}' "
+            f"Iterations of loop '{window_loop.node.var}' do not compute windows of '{buffer_name}' "
             "with a constant "
             "width and a constant step.",
             hint="Give the loops of the block constant extents, and leave them serial.",
@@ -62,14 +62,14 @@ def required_window(
     if window.width <= window.step:
         raise schedule_error(
             f"{cursor.primitive}.overlap",
-            f"The windows of loop '{target.node.var}' have width {window.width} and step {window.step}, so "
-            "consecutive iterations share no element.",
+            f"The windows of loop '{window_loop.node.var}' have width {window.width} and step "
+            f"{window.step}, so consecutive iterations share no element.",
         )
     return window
 
 
 def _candidate_windows(
-    cursor: Cursor, target: Cursor, own_loops: tuple[For, ...], *, buffer_name: str
+    cursor: Cursor, window_loop: Cursor, own_loops: tuple[For, ...], *, buffer_name: str
 ) -> Iterator[SlidingWindow]:
     """Yield a window for each dimension along which the block computes one."""
     block: Block = cursor.node
@@ -80,7 +80,7 @@ def _candidate_windows(
         if iterator is not None and iterator.kind == "S":
             form = form_of(iterator.value, values_at(cursor), loops=loops)
             window = _window_of_form(
-                form, dimension, iterator, target=target, own_loops=own_loops, loops=loops
+                form, dimension, iterator, window_loop=window_loop, own_loops=own_loops, loops=loops
             )
             if window is not None:
                 yield window
@@ -91,13 +91,13 @@ def _window_of_form(
     dimension: int,
     iterator: BlockIter,
     *,
-    target: Cursor,
+    window_loop: Cursor,
     own_loops: tuple[For, ...],
     loops: Mapping[str, For],
 ) -> SlidingWindow | None:
     """Return the window that an iterator with a linear form runs over; None if it has none of fixed width."""
-    inner, loop = {inner_loop.var for inner_loop in own_loops}, target.node.var
-    outer = {outer_loop.var for outer_loop in (*target.loops, target.node)}
+    inner, loop = {inner_loop.var for inner_loop in own_loops}, window_loop.node.var
+    outer = {outer_loop.var for outer_loop in (*window_loop.loops, window_loop.node)}
     count = form.terms.get(loop, NOTHING)
     width = count_of_values(digits_of(form, inner, loops=loops).values())
     if (
@@ -119,11 +119,11 @@ def _window_of_form(
 
 
 def _depends_otherwise(
-    cursor: Cursor, target: Cursor, own_loops: tuple[For, ...], window: SlidingWindow
+    cursor: Cursor, window_loop: Cursor, own_loops: tuple[For, ...], window: SlidingWindow
 ) -> bool:
     """Return whether the elements that the block computes depend on the iteration by more than the window."""
     block: Block = cursor.node
-    values, loop = values_at(cursor), target.node.var
+    values, loop = values_at(cursor), window_loop.node.var
     inner = {inner_loop.var for inner_loop in own_loops}
     others = [
         resolve(iterator.value, values) for iterator in block.iters if iterator.var != window.var
@@ -135,5 +135,5 @@ def _depends_otherwise(
     return (
         loop in free_vars(*others, *ranges)
         or not free_vars(*(resolve(part, values) for part in inside)).isdisjoint(inner | {loop})
-        or bool(changing_buffers(target.node.body, window.base, function=target.function))
+        or bool(changing_buffers(window_loop.node.body, window.base, function=window_loop.function))
     )

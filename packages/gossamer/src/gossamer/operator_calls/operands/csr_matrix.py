@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gossamer.operator_calls.operands.long_rows import MAX_SUM, block_offsets
+from gossamer.operator_calls.operands.long_rows import MAX_SUM, piece_offsets
 from gossamer.operator_calls.operator_kernels import KernelRequest, default_check
 from gossamer.operator_calls.operator_program import OperatorProgram, Variant
 from gossamer_formats import (
@@ -135,9 +135,9 @@ class CsrMatrix(NamedTuple):
         return is_possible and self.stats().longest_row > MAX_SUM
 
     def cut_rows(self) -> tuple[CsrMatrix, Array]:
-        """Return the matrix with a row for each block of a row, and the number of the first block of each
+        """Return the matrix with a row for each piece of a row, and the number of the first piece of each
         row. Columns and values are shared."""
-        offsets, starts = block_offsets(self.storage.arrays["indptr"])
+        offsets, starts = piece_offsets(self.storage.arrays["indptr"])
         storage = self.storage._replace(
             sizes={**self.storage.sizes, "m": len(offsets) - 1},
             arrays={**self.storage.arrays, "indptr": offsets},

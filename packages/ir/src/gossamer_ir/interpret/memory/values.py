@@ -65,15 +65,15 @@ def with_rounding(dtype: str, function: Callable[..., Any]) -> Callable[..., Any
     return lambda *args: encoding.round(function(*args))
 
 
-def conversion(source: str, target: str) -> Callable[[Any], Any]:
+def conversion(source: str, dtype: str) -> Callable[[Any], Any]:
     """Return the function that converts values and vectors of a dtype to another one.
 
     Floats become integers by truncation, with saturation; integers wrap; bools compare with 0.
     """
-    encoding = encoding_of(target)
+    encoding = encoding_of(dtype)
     if encoding is not None:
         return lambda value: encoding.round(value.astype(np.float64))
-    made, to = numpy_type(target), DType.parse(target)
+    made, to = numpy_type(dtype), DType.parse(dtype)
     if DType.parse(source).is_float and to.is_integer:
         return lambda value: _saturate(value, made)
     if not to.is_vector and np.can_cast(numpy_type(source), made):
@@ -82,16 +82,16 @@ def conversion(source: str, target: str) -> Callable[[Any], Any]:
     return lambda value: value.astype(made)
 
 
-def _saturate(value: Any, target: Any) -> Any:
+def _saturate(value: Any, dtype: Any) -> Any:
     """Return floats converted to integers: rounded toward zero and clamped to the type's range; 0 for
     NaN."""
-    limits = np.iinfo(target)
+    limits = np.iinfo(dtype)
     wide = np.trunc(np.asarray(value, np.float64))
     # A limit such as 2**63 - 1 is not a float64, and its float64 is one too large: every smaller one fits.
     low, high = wide <= float(limits.min), wide >= float(limits.max)
-    fits = np.where(low | high | np.isnan(wide), 0.0, wide).astype(target)
-    edges = np.where(low, limits.min, np.where(high, limits.max, fits)).astype(target)
-    return np.where(low | high, edges, fits).astype(target)[()]
+    fits = np.where(low | high | np.isnan(wide), 0.0, wide).astype(dtype)
+    edges = np.where(low, limits.min, np.where(high, limits.max, fits)).astype(dtype)
+    return np.where(low | high, edges, fits).astype(dtype)[()]
 
 
 def garbage_array(shape: tuple[int, ...], dtype: str) -> Array:

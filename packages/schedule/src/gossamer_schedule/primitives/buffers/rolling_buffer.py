@@ -110,21 +110,21 @@ def rolling_buffer(root: Cursor, block: str, *, buffer: str, function: str | Non
     cursor = find_block(root, block=block)
     old = find_buffer(root, buffer=buffer)
 
-    target = _required_loop(cursor, buffer)
-    require_serial(target)
-    own_loops = _required_own_loops(cursor, target)
-    _require_repeatable(cursor, target, own_loops, buffer_name=buffer)
-    window = required_window(cursor, target, own_loops, buffer_name=buffer)
+    window_loop = _required_loop(cursor, buffer)
+    require_serial(window_loop)
+    own_loops = _required_own_loops(cursor, window_loop)
+    _require_repeatable(cursor, window_loop, own_loops, buffer_name=buffer)
+    window = required_window(cursor, window_loop, own_loops, buffer_name=buffer)
     assert isinstance(old, Buffer)  # Only dense buffers are allocated by statements.
-    _require_known_shape(old, target)
-    _require_loads_after(cursor, target, buffer_name=buffer)
-    _require_accesses_in_window(target, window, old)
+    _require_known_shape(old, window_loop)
+    _require_loads_after(cursor, window_loop, buffer_name=buffer)
+    _require_accesses_in_window(window_loop, window, old)
 
     shape = list(old.shape)
     shape[window.dimension] = index(window.width)
     rolled = replace(old, shape=tuple(shape))
-    changed, names = _with_new_elements_only(cursor, target, own_loops, window)
-    inside = find_loop(root.with_function(changed), loop=target.node.var)
+    changed, names = _with_new_elements_only(cursor, window_loop, own_loops, window)
+    inside = find_loop(root.with_function(changed), loop=window_loop.node.var)
     loop = replace(
         inside.node, body=_with_circular_indices(inside.node.body, window, buffer_name=buffer)
     )
@@ -145,19 +145,20 @@ def _required_loop(cursor: Cursor, buffer_name: str) -> Cursor:
     )
 
 
-def _required_own_loops(cursor: Cursor, target: Cursor) -> tuple[For, ...]:
-    """Return the loops between the target loop and the block, which must contain nothing else."""
-    between = [step.parent for step in cursor.steps_from(target)[1:]]
+def _required_own_loops(cursor: Cursor, window_loop: Cursor) -> tuple[For, ...]:
+    """Return the loops between the window's loop and the block, which must contain nothing else."""
+    between = [step.parent for step in cursor.steps_from(window_loop)[1:]]
     if all(isinstance(parent, For) and len(parent.body) == 1 for parent in between):
         return tuple(between)
     raise schedule_error(
         "rolling_buffer.scope",
-        f"Block '{cursor.node.name}' is not in loops of its own in the body of loop '{target.node.var}'.",
+        f"Block '{cursor.node.name}' is not in loops of its own in the body of loop "
+        f"'{window_loop.node.var}'.",
     )
 
 
 def _require_repeatable(
-    cursor: Cursor, target: Cursor, own_loops: tuple[For, ...], *, buffer_name: str
+    cursor: Cursor, window_loop: Cursor, own_loops: tuple[For, ...], *, buffer_name: str
 ) -> None:
     """Refuse a block unless computing an element of the buffer again would give the same value.
 
@@ -165,7 +166,7 @@ def _require_repeatable(
     """
     block: Block = cursor.node
     if outer_writes((block,)) != {buffer_name} or _store_count(
-        target.node.body, buffer_name
+        window_loop.node.body, buffer_name
     ) != _store_count((block,), buffer_name):
         raise schedule_error(
             "rolling_buffer.writers",
@@ -180,13 +181,15 @@ def _require_repeatable(
         )
     nest = resolve(own_loops[0] if own_loops else block, values_at(cursor))
     # The new predicate of the block reads the start of the loop in each iteration.
-    reads = nest, target.node.start
-    changed = changing_buffers(target.node.body, *reads, function=target.function) - {buffer_name}
+    reads = nest, window_loop.node.start
+    changed = changing_buffers(window_loop.node.body, *reads, function=window_loop.function) - {
+        buffer_name
+    }
     if changed:
         raise schedule_error(
             "rolling_buffer.changed",
             f"Block '{block.name}' or its loop reads {quote(changed)}, which is written in loop "
-            f"'{target.node.var}'.",
+            f"'{window_loop.node.var}'.",
         )
 
 
@@ -194,21 +197,21 @@ def _store_count(body: tuple[Stmt, ...], buffer_name: str) -> int:
     return sum(store.buffer == buffer_name for store in collect(Store, *body))
 
 
-def _require_known_shape(buffer: Buffer, target: Cursor) -> None:
+def _require_known_shape(buffer: Buffer, window_loop: Cursor) -> None:
     """Refuse a buffer whose shape is not known before the loop, where it will be allocated."""
-    available = {param.name for param in target.function.params}
-    available |= {outer_loop.var for outer_loop in target.loops}
+    available = {param.name for param in window_loop.function.params}
+    available |= {outer_loop.var for outer_loop in window_loop.loops}
     if free_vars(*buffer.shape) - available or buffers_accessed(*buffer.shape):
         raise schedule_error(
             "rolling_buffer.scope",
-            f"The shape of '{buffer.name}' is not known before loop '{target.node.var}'.",
+            f"The shape of '{buffer.name}' is not known before loop '{window_loop.node.var}'.",
         )
 
 
-def _require_loads_after(cursor: Cursor, target: Cursor, *, buffer_name: str) -> None:
+def _require_loads_after(cursor: Cursor, window_loop: Cursor, *, buffer_name: str) -> None:
     """Refuse uses of the buffer other than loads after the block."""
-    at = cursor.steps_from(target)[0].index
-    body = target.node.body
+    at = cursor.steps_from(window_loop)[0].index
+    body = window_loop.node.body
     used = buffers_named(*body[:at])
     for stmt in addressable_stmts(body):
         if isinstance(stmt, Block) and stmt is not cursor.node:
@@ -221,17 +224,19 @@ def _require_loads_after(cursor: Cursor, target: Cursor, *, buffer_name: str) ->
         )
 
 
-def _require_accesses_in_window(target: Cursor, window: SlidingWindow, buffer: Buffer) -> None:
+def _require_accesses_in_window(window_loop: Cursor, window: SlidingWindow, buffer: Buffer) -> None:
     """Refuse accesses that may be outside the window of the iteration, or outside the old buffer.
 
     `x % width` maps every index into the window, so an access out of bounds would silently use another
     element.
     """
-    context = EnclosingContext((*target.loops, target.node))
-    values = values_at(target)
-    for access in accesses(target.node.body, values=values, context=context, buffers={buffer.name}):
+    context = EnclosingContext((*window_loop.loops, window_loop.node))
+    values = values_at(window_loop)
+    for access in accesses(
+        window_loop.node.body, values=values, context=context, buffers={buffer.name}
+    ):
         at = access.indices[window.dimension]
-        point = point_in_function(target.function)
+        point = point_in_function(window_loop.function)
         point.assume_context(access.context)
         if (
             isinstance(at, Range)
@@ -241,7 +246,7 @@ def _require_accesses_in_window(target: Cursor, window: SlidingWindow, buffer: B
             shown = "a range" if isinstance(at, Range) else text_of(at)
             raise schedule_error(
                 "rolling_buffer.not_proved",
-                f"Cannot prove that all accesses of '{buffer.name}' in loop '{target.node.var}' are "
+                f"Cannot prove that all accesses of '{buffer.name}' in loop '{window_loop.node.var}' are "
                 "within the window that the iteration computes, and within the buffer.",
                 needs=f"{text_of(window.base)} <= {shown} < {text_of(window.base)} + {window.width}, and "
                 f"0 <= {shown} < {text_of(buffer.shape[window.dimension])}",
@@ -249,13 +254,13 @@ def _require_accesses_in_window(target: Cursor, window: SlidingWindow, buffer: B
 
 
 def _with_new_elements_only(
-    cursor: Cursor, target: Cursor, own_loops: tuple[For, ...], window: SlidingWindow
+    cursor: Cursor, window_loop: Cursor, own_loops: tuple[For, ...], window: SlidingWindow
 ) -> tuple[Function, tuple[str, ...]]:
     """Return the function whose block computes only the elements that enter the window, and new names.
 
     An init becomes a block of its own; the names are those of this block and its loops.
     """
-    loop, block = target.node, cursor.node
+    loop, block = window_loop.node, cursor.node
     kept = add(window.base, index(window.width - window.step))
     # The first iteration fills the whole window, the others only the elements that enter it.
     is_new = Binary(
