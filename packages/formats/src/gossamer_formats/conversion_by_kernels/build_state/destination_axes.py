@@ -29,7 +29,7 @@ from gossamer_machine.machine import Machine
 
 
 class Requirements(NamedTuple):
-    """What the options of a conversion require of its kernels.
+    """The requirements of a conversion on its kernels.
 
     * `requires_order`: fibers must be sorted as the destination says
     * `in_one_kernel`: the last kernel must compute everything
