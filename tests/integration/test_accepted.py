@@ -14,8 +14,8 @@ from gossamer_ir.errors import UnsupportedError
 from gossamer_ir.interchange.serialization import loads
 from gossamer_ir.interpret import run
 from gossamer_ir.nodes import Buffer
-from gossamer_lower.lower_to_flat import FLAT_PASSES
 from gossamer_lower.pass_manager import PASSES, apply_pass
+from gossamer_lower.pipelines.flat_passes import FLAT_PASSES
 
 SAMPLES = sorted(
     (Path(__file__).parents[2] / "packages/ir/tests/samples/programs").glob("*.json.gz")

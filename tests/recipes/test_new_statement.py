@@ -31,7 +31,7 @@ from gossamer_ir.verify.stages.node_checks import RULES_BY_STAGE
 from gossamer_ir.verify.statements.statement_checks import check_body
 from gossamer_llvm.control.control_flow import emit_for
 from gossamer_llvm.dispatch import STMT_EMITTERS
-from gossamer_lower.lower_to_flat import lower_to_flat
+from gossamer_lower.pipelines.lower_to_flat import lower_to_flat
 from gossamer_schedule import ScheduleBuilder
 from gossamer_schedule.cursor.cursor_at import ADDRESSABLE_BODIES
 

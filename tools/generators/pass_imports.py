@@ -1,8 +1,8 @@
-"""The imports in `gossamer_lower/passes.py` and `gossamer_lower/__init__.py`.
+"""The imports in the lists of passes of `gossamer_lower`, and those in its `__init__.py`.
 
-The tuple `ORDERED_PASSES` of `passes.py` is the only list of passes that is kept by hand; the file of a pass
-has its name. The imports are written out, because type checkers, the checks of imports and the documentation
-site read them. The package is not imported here: it cannot be while the import of a new pass is missing.
+The tuples in `LISTS` are the only lists of passes that are kept by hand; the file of a pass has its name. The
+imports are written out, because type checkers, the checks of imports and the documentation site read them.
+The package is not imported here: it cannot be while the import of a new pass is missing.
 """
 
 from __future__ import annotations
@@ -15,38 +15,52 @@ from pathlib import Path
 from tools import ROOT
 
 PACKAGE = ROOT / "packages/lower/src/gossamer_lower"
-_IMPORTS = re.compile(r"(?:from gossamer_\w+(?:\.\w+)* import .*\n)+")
-_OF_PASS = re.compile(r"from gossamer_lower\.\w+\.\w+ import ")
-_COMPOSED = {
-    "bounds_check_flat": "gossamer_lower.bounds_check_flat",
-    "DEVICE_PASSES, lower_to_device": "gossamer_lower.lower_to_device",
-    "FLAT_PASSES, lower_to_flat": "gossamer_lower.lower_to_flat",
+LISTS = {
+    "passes.py": "ORDERED_PASSES",
+    "pipelines/flat_passes.py": "FLAT_PASSES",
+    "pipelines/device_passes.py": "DEVICE_PASSES",
 }
-"""The exports of the package besides the passes of the list, each with its module."""
+"""The files that list passes, each with its tuple. The first one includes the others."""
+_IMPORTS = re.compile(r"(?:^ *from gossamer_lower(?:\.\w+)+ import .*\n)+", re.MULTILINE)
+_OF_PASS = re.compile(r"from gossamer_lower\.(\w+)\.(\w+) import \2$")
+_COMPOSED = {
+    "bounds_check_flat": "gossamer_lower.pipelines.bounds_check_flat",
+    "lower_to_device": "gossamer_lower.pipelines.lower_to_device",
+    "lower_to_flat": "gossamer_lower.pipelines.lower_to_flat",
+}
+_EXPORTED_LISTS = {
+    "DEVICE_PASSES": "gossamer_lower.pipelines.device_passes",
+    "FLAT_PASSES": "gossamer_lower.pipelines.flat_passes",
+}
 
 
 def files() -> dict[Path, str]:
-    """Return the text of `passes.py` and of the package's `__init__.py`."""
-    passes, package = PACKAGE / "passes.py", PACKAGE / "__init__.py"
-    homes = {name: _home(name) for name in ordered_names()}
-    imported = _IMPORTS.search(passes.read_text())
-    assert imported is not None
-    # Every pass is in a folder; what is imported from elsewhere is not a pass of the list.
-    kept = [line for line in imported[0].splitlines(keepends=True) if not _OF_PASS.match(line)]
-    exports = {**homes, **_COMPOSED}
-    return {
-        passes: _IMPORTS.sub(_sort_imports([*kept, *_imports(homes)]), passes.read_text(), count=1),
-        package: _IMPORTS.sub(_sort_imports(_imports(exports)), package.read_text(), count=1),
-    }
+    """Return the text of each list of passes and of the package's `__init__.py`."""
+    package = PACKAGE / "__init__.py"
+    names = [name for file in LISTS for name in listed_names(file)]
+    exports = {**{name: _home(name) for name in names}, **_COMPOSED, **_EXPORTED_LISTS}
+    lists = {PACKAGE / file: _with_imports(file) for file in LISTS}
+    lines = _sort_imports(f"    {line}" for line in _imports(exports))
+    return {**lists, package: _IMPORTS.sub(lines, package.read_text(), count=1)}
 
 
-def ordered_names() -> list[str]:
-    """Return the names in `ORDERED_PASSES`, without importing it."""
-    for node in ast.parse((PACKAGE / "passes.py").read_text()).body:
-        if isinstance(node, ast.AnnAssign) and ast.unparse(node.target) == "ORDERED_PASSES":
+def listed_names(file: str) -> list[str]:
+    """Return the names in the tuple of a list, without importing it."""
+    for node in ast.parse((PACKAGE / file).read_text()).body:
+        if isinstance(node, ast.AnnAssign) and ast.unparse(node.target) == LISTS[file]:
             assert isinstance(node.value, ast.Tuple)
-            return [ast.unparse(item) for item in node.value.elts]
-    raise LookupError("passes.py has no tuple ORDERED_PASSES")
+            return [item.id for item in node.value.elts if isinstance(item, ast.Name)]
+    raise LookupError(f"{file} has no tuple {LISTS[file]}")
+
+
+def _with_imports(file: str) -> str:
+    """Return the text of a list with the imports of its passes; it keeps its other imports."""
+    text = (PACKAGE / file).read_text()
+    imported = _IMPORTS.search(text)
+    lines = imported[0].splitlines(keepends=True) if imported else []
+    kept = [line for line in lines if not _OF_PASS.match(line.strip())]
+    homes = {name: _home(name) for name in listed_names(file)}
+    return _IMPORTS.sub(_sort_imports([*kept, *_imports(homes)]), text, count=1)
 
 
 def _home(name: str) -> str:

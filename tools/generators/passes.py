@@ -11,9 +11,9 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
-from gossamer_lower.lower_to_flat import EXTENSION_POINTS
 from gossamer_lower.lowering_pass import PassRecord, PipelineName
-from gossamer_lower.pipelines import LISTED
+from gossamer_lower.passes import LISTED
+from gossamer_lower.pipelines.lower_to_flat import EXTENSION_POINTS
 from tools import ROOT, with_table
 
 

@@ -11,7 +11,7 @@ from gossamer_ir.interpret import run
 from gossamer_ir.interpret.interpreter_errors import GuardFailed, InterpreterError
 from gossamer_ir.script import parse_module
 from gossamer_ir.verify import diagnostics
-from gossamer_lower.lower_to_flat import FLAT_PASSES
+from gossamer_lower.pipelines.flat_passes import FLAT_PASSES
 
 HEADER = """
 @T.prim_func

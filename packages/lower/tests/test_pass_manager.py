@@ -20,12 +20,12 @@ from gossamer_ir.interchange.records import LOWERING_PASSES
 from gossamer_ir.nodes import STAGES
 from gossamer_ir.script import parse_module
 from gossamer_ir.verify import verify
-from gossamer_lower.lower_to_flat import FLAT_PASSES, lower_to_flat
 from gossamer_lower.lowering_pass import CONTENTS, listed_records, record_of
 from gossamer_lower.pass_manager import ARGUMENT_TYPES, PASSES, apply_pass
 from gossamer_lower.pass_order import require_order
-from gossamer_lower.passes import ORDERED_PASSES
-from gossamer_lower.pipelines import LISTED
+from gossamer_lower.passes import LISTED, ORDERED_PASSES
+from gossamer_lower.pipelines.flat_passes import FLAT_PASSES
+from gossamer_lower.pipelines.lower_to_flat import lower_to_flat
 from gossamer_testkit.examples import program
 
 COORDINATE = parse_module("""
@@ -46,7 +46,7 @@ def spmv(a: T.handle, x: T.handle, y: T.handle, indptr: T.handle, indices: T.han
 
 OWN = [name for name in PASSES if name not in ("simplify", "declare_regions")]
 """The passes of this package; the others are those of gossamer-ir."""
-SHARED = ("axes", "bounds_checks", "statements")
+SHARED = ("axes", "bounds_checks", "pipelines", "statements")
 """The folders whose modules passes of several folders use."""
 
 

@@ -101,12 +101,15 @@ def lower_by_stage(
     instructions on the target are lowered to arithmetic at the flat stage. On a target without scalable
     vectors vscale becomes a constant."""
     from gossamer_ir.verify import verify
-    from gossamer_lower import bounds_check_flat, lower_math
+    from gossamer_lower import lower_math
 
     # Once here: every later pass and step leaves a valid module valid.
     current = verify(module)
     _require_no_earlier_trace(module.stage, schedule.traces)
     if current.stage == "flat":
+        # Imported late: few programs are flat.
+        from gossamer_lower import bounds_check_flat
+
         current = _with_fixed_vectors(current, plugin, target)
         # The passes before this stage insert the checks, and have not run.
         current = bounds_check_flat(current)
@@ -145,12 +148,14 @@ def _with_fixed_vectors(module: Module, plugin: Plugin | None, target: Target | 
     """Return the module with a constant for vscale if the target has no scalable vectors. Raises
     `UnsupportedError` (`target.vscale`) if the target has the option `vscale=none`."""
     from gossamer_ir.analysis.scalable_vectors import has_scalable_vectors
-    from gossamer_lower import lower_vscale
 
     if plugin is None or target is None or "vectors.scalable" in plugin.backend.capabilities:
         return module
     if not has_scalable_vectors(module):
         return module
+    # Imported late: few programs have scalable vectors.
+    from gossamer_lower import lower_vscale
+
     vscale = plugin.backend.machine(target).fixed_vscale
     if vscale is None:
         raise UnsupportedError(

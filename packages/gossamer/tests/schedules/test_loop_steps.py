@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import gossamer
-from gossamer_lower.lower_to_flat import lower_to_flat
+from gossamer_lower.pipelines.lower_to_flat import lower_to_flat
 from gossamer_schedule import ScheduleBuilder
 from gossamer_testkit import examples
 

@@ -12,20 +12,24 @@ from gossamer_ir.support.lazy_exports import lazy_exports
 
 if TYPE_CHECKING:
     from gossamer_lower.bounds_checks.report import BoundsCheck, bounds_checks_of
-    from gossamer_lower.lower_to_flat import EXTENSION_POINTS, ExtensionPoint, lower_with_extensions
     from gossamer_lower.lowering_pass import PassRecord
     from gossamer_lower.pass_manager import PASSES, apply_pass, apply_record
+    from gossamer_lower.pipelines.lower_to_flat import (
+        EXTENSION_POINTS,
+        ExtensionPoint,
+        lower_with_extensions,
+    )
 
 _HOMES = {
     "BoundsCheck": "gossamer_lower.bounds_checks.report",
-    "EXTENSION_POINTS": "gossamer_lower.lower_to_flat",
-    "ExtensionPoint": "gossamer_lower.lower_to_flat",
+    "EXTENSION_POINTS": "gossamer_lower.pipelines.lower_to_flat",
+    "ExtensionPoint": "gossamer_lower.pipelines.lower_to_flat",
     "PASSES": "gossamer_lower.pass_manager",
     "PassRecord": "gossamer_lower.lowering_pass",
     "apply_pass": "gossamer_lower.pass_manager",
     "apply_record": "gossamer_lower.pass_manager",
     "bounds_checks_of": "gossamer_lower.bounds_checks.report",
-    "lower_with_extensions": "gossamer_lower.lower_to_flat",
+    "lower_with_extensions": "gossamer_lower.pipelines.lower_to_flat",
 }
 
 __all__ = [

@@ -11,12 +11,11 @@ import msgspec
 from gossamer_ir.errors import ArgumentError
 from gossamer_ir.nodes import Module
 from gossamer_ir.support.items_by_name import items_by_name
-from gossamer_lower.bounds_check_flat import bounds_check_flat
-from gossamer_lower.lower_to_device import lower_to_device
-from gossamer_lower.lower_to_flat import lower_to_flat
 from gossamer_lower.lowering_pass import PassRecord, has_content, listed_records, require_stage
-from gossamer_lower.passes import LANGUAGE_PASSES
-from gossamer_lower.pipelines import LISTED
+from gossamer_lower.passes import LANGUAGE_PASSES, LISTED
+from gossamer_lower.pipelines.bounds_check_flat import bounds_check_flat
+from gossamer_lower.pipelines.lower_to_device import lower_to_device
+from gossamer_lower.pipelines.lower_to_flat import lower_to_flat
 
 COMPOSED_PASSES = listed_records((lower_to_flat, lower_to_device, bounds_check_flat))
 """Passes made of those of `passes.py`, which can therefore not be in that list themselves."""

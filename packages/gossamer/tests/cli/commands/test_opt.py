@@ -13,8 +13,8 @@ from gossamer.operators import NAMES
 from gossamer_ir.errors import ArgumentError
 from gossamer_ir.interchange.serialization import loads
 from gossamer_ir.script import parse_module, print_module
-from gossamer_lower.lower_to_flat import FLAT_PASSES
 from gossamer_lower.pass_manager import PASSES
+from gossamer_lower.pipelines.flat_passes import FLAT_PASSES
 from gossamer_schedule import PRIMITIVES
 from gossamer_testkit import script, script_names
 from gossamer_testkit.examples import MATMUL

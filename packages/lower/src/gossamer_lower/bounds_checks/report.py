@@ -31,7 +31,7 @@ def bounds_checks_of(module: Module) -> tuple[BoundsCheck, ...]:
     """Return the bounds checks of a flat module, in the order of its text.
 
     >>> from gossamer_testkit.examples import program
-    >>> from gossamer_lower.lower_to_flat import lower_to_flat
+    >>> from gossamer_lower.pipelines.lower_to_flat import lower_to_flat
     >>> flat = lower_to_flat(program("for i in T.serial(n): Y[i] = X[P[i]]"))
     >>> [(check.buffer, check.loops, check.is_inner) for check in bounds_checks_of(flat)]
     [('X', ('i',), True)]

@@ -8,8 +8,8 @@ from gossamer_ir.core.statement_kinds import CALLING_STMTS
 from gossamer_ir.errors import UnsupportedError
 from gossamer_ir.nodes import Atomic, Module
 from gossamer_ir.traversal.walk import walk
-from gossamer_lower.lower_to_flat import lower_to_flat
 from gossamer_lower.lowering_pass import lowering_pass
+from gossamer_lower.pipelines.lower_to_flat import lower_to_flat
 
 _FLAT = (*CALLING_STMTS, Atomic)
 """The statements of the flat stage that do not exist at the loop stage."""

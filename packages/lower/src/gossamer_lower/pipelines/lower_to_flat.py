@@ -8,13 +8,17 @@ import msgspec
 
 from gossamer_ir.nodes import Module, StageName
 from gossamer_ir.support.items_by_name import items_by_name
-from gossamer_lower.lowering_pass import CONTENTS, PassRecord, has_content, lowering_pass
-from gossamer_lower.pipelines import pipeline_from, run_pass, run_pipeline, run_verified
+from gossamer_lower.lowering_pass import (
+    CONTENTS,
+    PassRecord,
+    has_content,
+    listed_records,
+    lowering_pass,
+)
+from gossamer_lower.pipelines.flat_passes import FLAT_PASSES
+from gossamer_lower.pipelines.run_passes import run_pass, run_pipeline, run_verified
 
-_TO_FLAT = pipeline_from("loop", "main")
-
-FLAT_PASSES: tuple[Callable[[Module], Module], ...] = tuple(record.function for record in _TO_FLAT)
-"""The passes that `lower_to_flat` runs, in this order."""
+_TO_FLAT = listed_records(FLAT_PASSES)
 
 
 class ExtensionPoint(msgspec.Struct, frozen=True):

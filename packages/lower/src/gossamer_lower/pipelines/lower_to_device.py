@@ -2,18 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from gossamer_ir.nodes import Module
-from gossamer_lower.lowering_pass import lowering_pass
-from gossamer_lower.pipelines import pipeline_from, run_pass, run_pipeline, run_verified
+from gossamer_lower.lowering_pass import listed_records, lowering_pass
+from gossamer_lower.pipelines.device_passes import DEVICE_PASSES
+from gossamer_lower.pipelines.run_passes import run_pass, run_pipeline, run_verified
 
-_TO_DEVICE = pipeline_from("flat", "device")
-
-DEVICE_PASSES: tuple[Callable[[Module], Module], ...] = tuple(
-    record.function for record in _TO_DEVICE
-)
-"""The passes that `lower_to_device` runs, in this order."""
+_TO_DEVICE = listed_records(DEVICE_PASSES)
 
 
 @lowering_pass(takes=("flat",), pipeline=None)
