@@ -67,7 +67,7 @@ SECTIONS: dict[str, dict[str, str]] = {
         "lower.substitute_buffer.unknown": "replacing a buffer that is not a parameter",
         "lower.substitute_buffer.written": "replacing a buffer that is written by an expression",
         "lower.substitute_buffer.search": "replacing a buffer that is searched by an expression",
-        "lower.substitute_buffer.rank": "replacing a buffer with another number of dimensions",
+        "lower.substitute_buffer.dimensions": "replacing a buffer with another number of dimensions",
         "lower.substitute_buffer.dtype": "replacing a buffer by an expression of another dtype",
         "lower.substitute_buffer.shape": "fixing the shape of a buffer where an extent is a "
         "different constant, or an expression that is not a single parameter",

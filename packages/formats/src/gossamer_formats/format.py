@@ -41,13 +41,13 @@ class Format(msgspec.Struct, frozen=True):
 
     name: str
     describe: Callable[..., FormatDescription]
-    """Takes the dtype of the values, and `dimensions` if the format `is_of_any_rank`."""
+    """Takes the dtype of the values, and `ndim` if the format `is_of_any_ndim`."""
     parameters: Mapping[str, int | None] = {}
     """The options of a conversion, with their defaults (None: the option is required; 0: `orders` choose).
     Those that are sizes of the description set these sizes."""
     orders: Mapping[str, ContentsOrder] = {}
     """Functions by the name of an index array, which order its contents. They take all parameters."""
-    is_of_any_rank: bool = False
+    is_of_any_ndim: bool = False
     example_parameters: Mapping[str, int] = {}
     """The options with which `gossamer formats` draws a matrix of 4 by 6: the required ones, and those whose
     defaults are too large."""

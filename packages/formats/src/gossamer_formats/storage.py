@@ -217,7 +217,7 @@ def axes_between(by_name: Mapping[str, Axis], above: Axis, below: Axis) -> list[
 
     >>> from gossamer_formats.descriptions.csf import csf
     >>> from gossamer_ir.support.items_by_name import items_by_name
-    >>> axes = items_by_name(csf(dimensions=4).axes)
+    >>> axes = items_by_name(csf(ndim=4).axes)
     >>> names = list(axes)
     >>> axes_between(axes, axes[names[0]], axes[names[-1]]) == names[1:-1]
     True

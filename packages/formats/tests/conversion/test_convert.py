@@ -44,9 +44,9 @@ PARAMETERS = {
 
 
 @st.composite
-def tensors(draw, rank=2):
+def tensors(draw, ndim=2):
     """Tensors in COO, sorted, with some zero values."""
-    shape = draw(st.tuples(*[st.integers(0, 7)] * rank))
+    shape = draw(st.tuples(*[st.integers(0, 7)] * ndim))
     cells = list(itertools.product(*map(range, shape)))
     chosen = sorted(draw(st.lists(st.sampled_from(cells), unique=True))) if cells else []
     values = draw(
@@ -54,8 +54,8 @@ def tensors(draw, rank=2):
             st.sampled_from([0.0, 1.5, -2.0, np.inf]), min_size=len(chosen), max_size=len(chosen)
         )
     )
-    coordinates = np.array(chosen, np.int64).reshape(-1, rank)
-    arrays = {f"indices_{number}": coordinates[:, number] for number in range(rank)}
+    coordinates = np.array(chosen, np.int64).reshape(-1, ndim)
+    arrays = {f"indices_{number}": coordinates[:, number] for number in range(ndim)}
     return from_arrays("coo", shape, data=np.array(values, np.float32), **arrays)
 
 
@@ -115,7 +115,7 @@ def test_every_pair_of_formats_is_converted(first, data):
 @given(data=st.data())
 @pytest.mark.usefixtures("converted_by")
 def test_tensors_of_three_dimensions_are_converted(first, data):
-    source = data.draw(tensors(rank=3))
+    source = data.draw(tensors(ndim=3))
     second = data.draw(st.sampled_from(["coo", "csf", "ell3d"]))
     dense = source.toarray()
     between, zeros = check_conversion(data.draw, source, first, dense, zeros_of(source))

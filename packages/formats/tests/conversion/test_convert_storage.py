@@ -42,7 +42,7 @@ def test_small_tensors_are_converted_by_kernels_after_many_conversions(monkeypat
     monkeypatch.setattr(convert_module, "MIN_COMPILED", 12)
     monkeypatch.setattr(convert_module, "find_compiler", lambda: compile)
     # Other tests convert between these formats, too.
-    conversion_destination("ragged", {}, rank=2).memo.clear()
+    conversion_destination("ragged", {}, ndim=2).memo.clear()
     for _ in range(2):
         assert tensor.asformat("ragged").arrays["indptr"].tolist() == [0, 1, 3, 6, 10, 15]
     assert not compiled

@@ -86,7 +86,7 @@ def require_equal_kernels(
     expected, positions = convert(tensor, destination, zeros=zeros, order=order, **parameters)
     drop_zeros = zeros != "keep" and not stores_only_elements(tensor.description)
     options = KernelOptions(drop_zeros, index_dtype=None, wants_permutation=True, threads=threads)
-    wanted = conversion_destination(destination, parameters, rank=tensor.ndim, order=order)
+    wanted = conversion_destination(destination, parameters, ndim=tensor.ndim, order=order)
     converted = convert_by_kernels(tensor.storage, wanted, kernel, options)
     assert converted.storage.description == expected.description
     assert converted.storage.sizes == dict(expected.sizes)
@@ -182,11 +182,11 @@ def test_kernels_convert_tensors_of_three_dimensions(source, destination):
 
 @pytest.mark.parametrize("destination", ["coo", "csf"])
 @pytest.mark.parametrize("dimensions", [3, 4])
-def test_elements_of_several_dimensions_in_any_order_are_sorted_by_kernels(dimensions, destination):
-    ordered = list_of_elements((4, 5, 9, 7)[:dimensions], 150)
+def test_elements_of_several_dimensions_in_any_order_are_sorted_by_kernels(ndim, destination):
+    ordered = list_of_elements((4, 5, 9, 7)[:ndim], 150)
     order = np.random.default_rng(10).permutation(ordered.nnz)
     arrays = {handle: array[order] for handle, array in ordered.arrays.items()}
-    described = coo("float64", dimensions=dimensions, sorted=False)
+    described = coo("float64", ndim=ndim, sorted=False)
     tensor = SparseTensor(Storage(described, dict(ordered.sizes), arrays))
     require_equal_kernels(tensor, destination, {})
 
@@ -230,7 +230,7 @@ def require_sums(tensor, destination, parameters, expected, *, drop_zeros):
     options = KernelOptions(
         drop_zeros, index_dtype=None, wants_permutation=True, adds_repeated=True
     )
-    wanted = conversion_destination(destination, parameters, rank=tensor.ndim)
+    wanted = conversion_destination(destination, parameters, ndim=tensor.ndim)
     converted = convert_by_kernels(tensor.storage, wanted, InterpretedKernel, options)
     assert converted.storage.description == expected.description
     for handle, array in expected.arrays.items():
@@ -245,7 +245,7 @@ def test_a_sum_of_negative_zeros_keeps_the_sign():
     expected = convert(tensor, "csr").tensor
     np.testing.assert_array_equal(np.signbit(expected.arrays["data"]), [False, True])
     options = KernelOptions(False, index_dtype=None, wants_permutation=True, adds_repeated=True)
-    wanted = conversion_destination("csr", {}, rank=2)
+    wanted = conversion_destination("csr", {}, ndim=2)
     converted = convert_by_kernels(tensor.storage, wanted, InterpretedKernel, options)
     np.testing.assert_array_equal(np.signbit(converted.storage.values), [False, True])
 
@@ -296,7 +296,7 @@ def test_kernels_repeat_rows_of_a_users_format(tensors, source, script, sizes, w
 
 def test_too_few_places_of_repeated_rows_are_an_error(tensors):
     sizes = {"height": 4, "width": 1, "places": 3}
-    wanted = conversion_destination(parse_format(PLACES_OF_ROWS), sizes, rank=2)
+    wanted = conversion_destination(parse_format(PLACES_OF_ROWS), sizes, ndim=2)
     options = KernelOptions(False, index_dtype=None, wants_permutation=True)
     assert convert_by_kernels(tensors["csr"].storage, wanted, InterpretedKernel, options) is None
     with pytest.raises(FormatError, match="3 slots, but"):

@@ -24,7 +24,7 @@ def refused(code, text):
 
 def test_only_sparse_matrices_of_the_rank_are_accepted():
     require_matrix(MATRIX)
-    require_matrix(sparse.coo_array(np.ones(3)), rank=None)
+    require_matrix(sparse.coo_array(np.ones(3)), ndim=None)
     with refused("format.kind", "the type 'ndarray'"):
         require_matrix(MATRIX.toarray())
     with refused("format.dimensions", "1 dimension; expected 2"):
@@ -40,19 +40,19 @@ def test_attributes_must_be_arrays():
 
 
 def test_there_are_as_many_values_as_the_indices_say():
-    require_values(MATRIX, dimensions=1, count=2)
+    require_values(MATRIX, ndim=1, count=2)
     with refused("format.length", r"shape \(2,\); expected 1 dimension, .* at least 3 elements"):
-        require_values(MATRIX, dimensions=1, count=3)
+        require_values(MATRIX, ndim=1, count=3)
     with refused("format.length", r"shape \(2,\); expected 3 dimensions"):
-        require_values(MATRIX, dimensions=3, count=2)
+        require_values(MATRIX, ndim=3, count=2)
 
 
 def test_blocks_are_not_empty():
     blocks = sparse.bsr_array(np.ones((4, 4)), blocksize=(2, 2))
-    require_values(blocks, dimensions=3, count=4)
+    require_values(blocks, ndim=3, count=4)
     blocks.data = np.ones((4, 0, 2))
     with refused("format.length", r"shape \(4, 0, 2\)"):
-        require_values(blocks, dimensions=3, count=4)
+        require_values(blocks, ndim=3, count=4)
 
 
 @pytest.mark.parametrize("dtype", [np.int64, np.float16, np.complex128, np.longdouble])

@@ -21,7 +21,7 @@ class TestCoo(FormatSuite):
 
 class TestCooOfThreeDimensions(FormatSuite):
     format = format_named("coo")
-    rank = 3
+    ndim = 3
 
 
 class TestCsc(FormatSuite):
@@ -30,7 +30,7 @@ class TestCsc(FormatSuite):
 
 class TestCsf(FormatSuite):
     format = format_named("csf")
-    rank = 3
+    ndim = 3
 
 
 class TestCsr(FormatSuite):
@@ -57,7 +57,7 @@ class TestEll(FormatSuite):
 class TestEll3d(FormatSuite):
     format = format_named("ell3d")
     parameters = ({"group_rows": 2, "width": 2},)
-    rank = 3
+    ndim = 3
 
 
 class TestEllRows(FormatSuite):

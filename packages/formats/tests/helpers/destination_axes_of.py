@@ -31,7 +31,7 @@ def destination_axes_of(
     """Returns the axes of a destination, of which none is built, with the coordinates of elements."""
     recorder = Recorder(InterpretedKernel, list(source.arrays.values()))
     recorded = recorded_source(recorder, source)
-    wanted = conversion_destination(destination, parameters, rank=len(recorded.shape))
+    wanted = conversion_destination(destination, parameters, ndim=len(recorded.shape))
     sizes = KnownSizes(wanted.description, wanted.sizes)
     for expr, size in zip(shape_of(wanted.description), recorded.shape, strict=True):
         sizes.bind(expr, size)

@@ -32,9 +32,9 @@ def installed(suffixes):
 
 
 @st.composite
-def tensors(draw, *, dimensions=2):
+def tensors(draw, *, ndim=2):
     """Tensors of coordinates, sorted, with values of any bits except NaN with a payload."""
-    shape = tuple(draw(st.lists(st.integers(1, 9), min_size=dimensions, max_size=dimensions)))
+    shape = tuple(draw(st.lists(st.integers(1, 9), min_size=ndim, max_size=ndim)))
     cells = st.integers(0, int(np.prod(shape)) - 1)
     chosen = sorted(draw(st.sets(cells, max_size=12)))
     width = draw(st.sampled_from([32, 64]))
@@ -68,7 +68,7 @@ def test_a_matrix_is_read_as_it_was_written(suffix, tensor, tmp_path_factory):
 
 
 @pytest.mark.parametrize("suffix", [".tns", ".tns.gz"])
-@given(tensor=tensors(dimensions=3))
+@given(tensor=tensors(ndim=3))
 @settings(max_examples=40, deadline=None)
 def test_a_tensor_of_three_dimensions_is_read_as_it_was_written(suffix, tensor, tmp_path_factory):
     path = tmp_path_factory.mktemp("files") / f"a{suffix}"

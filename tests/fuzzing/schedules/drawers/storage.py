@@ -14,11 +14,11 @@ def set_scope(scene: Scene) -> Drawn:
 
 
 def storage_align(scene: Scene) -> Drawn:
-    buffer = scene.choose([name for name in scene.allocated if rank(scene.buffers[name]) > 1])
+    buffer = scene.choose([name for name in scene.allocated if ndim(scene.buffers[name]) > 1])
     if buffer is None:
         return None
     factor = scene.rng.choice((2, 4, 8, 16))
-    axis = scene.rng.randrange(rank(scene.buffers[buffer]) - 1)
+    axis = scene.rng.randrange(ndim(scene.buffers[buffer]) - 1)
     return {"buffer": buffer, "axis": axis, "factor": factor, "offset": scene.rng.choice((0, 1))}
 
 
@@ -26,14 +26,14 @@ def transform_layout(scene: Scene) -> Drawn:
     buffer = scene.choose(scene.allocated)
     if buffer is None:
         return None
-    names = [f"x{at}" for at in range(rank(scene.buffers[buffer]))]
+    names = [f"x{at}" for at in range(ndim(scene.buffers[buffer]))]
     results = [part for name in names for part in _digits(scene, name)]
     scene.rng.shuffle(results)
     pad = scene.rng.choice(({}, {"pad": "0"}, {"pad": "0.0"}, {"pad": "0.0"}))
     return {"buffer": buffer, "index_map": f"{', '.join(names)} -> {', '.join(results)}", **pad}
 
 
-def rank(buffer: AnyBuffer) -> int:
+def ndim(buffer: AnyBuffer) -> int:
     return len(buffer.axes if isinstance(buffer, SparseBuffer) else buffer.shape)
 
 

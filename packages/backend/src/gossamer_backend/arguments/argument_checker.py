@@ -188,11 +188,11 @@ class ArgumentChecker:
             self._solve_sizes(numbers, views)
             for name in self._scalars:
                 if name not in numbers:
-                    self._require_ranks(name, views)
+                    self._require_ndim(name, views)
                 self._required_argument(name, numbers)
         return numbers
 
-    def _require_ranks(self, name: str, views: Mapping[str, ArrayView]) -> None:
+    def _require_ndim(self, name: str, views: Mapping[str, ArrayView]) -> None:
         """Refuse an array of fewer or more dimensions than its parameter if they would give a size."""
         for array in self._expected_arrays:
             view = views[array.param.buffer]

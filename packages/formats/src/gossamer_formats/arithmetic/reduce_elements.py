@@ -62,20 +62,20 @@ def reduce_storage(storage: Storage, reduction: ReductionName, axis: int | None)
 
 
 def _reduced_axes(storage: Storage, axis: int | None) -> tuple[int, ...]:
-    rank = len(storage.shape)
+    ndim = len(storage.shape)
     if axis is None:
-        return tuple(range(rank))
+        return tuple(range(ndim))
     try:
         number = operator.index(axis)
     except TypeError:
-        number = rank
-    if not -rank <= number < rank:
+        number = ndim
+    if not -ndim <= number < ndim:
         raise ArgumentError(
             "tensor.axis",
-            f"The axis is {axis!r}; the tensor has {rank} dimensions.",
+            f"The axis is {axis!r}; the tensor has {ndim} ndim.",
             hint="Give a number of a dimension, or None.",
         )
-    return (number % rank,)
+    return (number % ndim,)
 
 
 def _distinct_elements(storage: Storage) -> tuple[tuple[Array, ...], Array]:

@@ -9,10 +9,10 @@ from gossamer_ir.errors import FormatError
 from gossamer_ir.support.message_texts import amount
 
 
-def required_shape(shape: Sequence[int], *, rank: int | None = None) -> tuple[int, ...]:
+def required_shape(shape: Sequence[int], *, ndim: int | None = None) -> tuple[int, ...]:
     """Return the shape as integers.
 
-    Raises `FormatError` (`format.shape`) unless all are from 0 to 2**63 - 1, and as many as `rank`.
+    Raises `FormatError` (`format.shape`) unless all are from 0 to 2**63 - 1, and as many as `ndim`.
 
     >>> required_shape([2, np.int64(3)])
     (2, 3)
@@ -22,8 +22,8 @@ def required_shape(shape: Sequence[int], *, rank: int | None = None) -> tuple[in
         sizes = tuple(index(size) for size in shape)
     except TypeError:
         sizes = ()
-    if not sizes or not 0 <= min(sizes) <= max(sizes) < 2**63 or rank not in (None, len(sizes)):
-        count = amount(rank, "size") if rank else "sizes"
+    if not sizes or not 0 <= min(sizes) <= max(sizes) < 2**63 or ndim not in (None, len(sizes)):
+        count = amount(ndim, "size") if ndim else "sizes"
         raise FormatError(
             "format.shape", f"The shape is {shape}; expected {count} from 0 to 2**63 - 1."
         )

@@ -50,7 +50,7 @@ def conversion_kind(
     kind: ConversionKind | None = destination.memo.get(key)
     if kind is None:
         # Checked once: whatever the checks depend on is in the key.
-        require_rank(destination.description, len(source.shape))
+        require_ndim(destination.description, len(source.shape))
         require_one_buffer(destination.description)
         _require_index_dtype(options.index_dtype)
         _require_word("duplicates", options.duplicates, get_args(Duplicates))
@@ -84,15 +84,15 @@ def _require_word(option: str, word: str | None, expected: Sequence[str | None])
         )
 
 
-def require_rank(destination: FormatDescription, rank: int) -> None:
+def require_ndim(destination: FormatDescription, ndim: int) -> None:
     """Refuse a tensor with another number of dimensions than a format: `format.dimensions`.
 
     >>> from gossamer_formats.descriptions.csr import csr
-    >>> require_rank(csr(), 2)
+    >>> require_ndim(csr(), 2)
     """
-    if len(shape_of(destination)) != rank:
+    if len(shape_of(destination)) != ndim:
         raise FormatError(
             "format.dimensions",
-            f"The tensor has {amount(rank, 'dimension')}, but the format '{destination.name}' has "
+            f"The tensor has {amount(ndim, 'dimension')}, but the format '{destination.name}' has "
             f"{len(shape_of(destination))}.",
         )

@@ -50,11 +50,11 @@ def record_conversion(
     except NotDirectError as error:
         if not error.needs_order:
             return None
-    rank = len(source.shape)
+    ndim = len(source.shape)
     if declares_distinct_elements(source):
-        return _first_through(recorder, source, destination, options, by=sorting_formats(rank))
+        return _first_through(recorder, source, destination, options, by=sorting_formats(ndim))
     through_compressed = _first_through(
-        recorder, source, destination, options, by=compressed_formats(rank)
+        recorder, source, destination, options, by=compressed_formats(ndim)
     )
     if through_compressed is not None:
         return through_compressed
@@ -163,6 +163,6 @@ def _collect_nonzeros(
 
 
 @cache
-def _collection(dimensions: int) -> Destination:
+def _collection(ndim: int) -> Destination:
     """Return the coordinates of elements, in any order."""
-    return Destination(without_order(coo(dimensions=dimensions)))
+    return Destination(without_order(coo(ndim=ndim)))

@@ -82,8 +82,8 @@ def has_repeated_elements(recorder: Recorder, ordered: RecordedStorage) -> bool:
 def with_sums(recorder: Recorder, ordered: RecordedStorage) -> RecordedStorage:
     """Return the list of elements in lexicographic order with the sums of those that are repeated."""
     loop, dtype = _loop(recorder, ordered), ordered.description.buffer.dtype
-    dimensions = len(ordered.shape)
-    dtypes = {_coordinates(dimension): COORDINATE_DTYPE for dimension in range(dimensions)} | {
+    ndim = len(ordered.shape)
+    dtypes = {_coordinates(dimension): COORDINATE_DTYPE for dimension in range(ndim)} | {
         _SUMS: dtype
     }
     made = {
@@ -96,15 +96,13 @@ def with_sums(recorder: Recorder, ordered: RecordedStorage) -> RecordedStorage:
         **{name: ArrayArgument(made[name], dtypes[name], (loop.size.expr,)) for name in made},
         "TOTALS": ArrayArgument(total, "int64", (ONE,)),
     }
-    run_kernel(recorder, _add(loop, dimensions, dtype), arguments)
+    run_kernel(recorder, _add(loop, ndim, dtype), arguments)
     count = recorder.compute(first_of, total)
     used = {name: recorder.compute(without_end, array, count) for name, array in made.items()}
     arrays = {"data": used[_SUMS]}
-    arrays |= {
-        f"indices_{dimension}": used[_coordinates(dimension)] for dimension in range(dimensions)
-    }
+    arrays |= {f"indices_{dimension}": used[_coordinates(dimension)] for dimension in range(ndim)}
     sizes = {f"n{dimension}": length for dimension, length in enumerate(ordered.shape)}
-    described = coo(dtype, dimensions=dimensions)
+    described = coo(dtype, ndim=ndim)
     return RecordedStorage(described, sizes, arrays, count, are_new=True)
 
 
@@ -113,9 +111,9 @@ def _loop(recorder: Recorder, ordered: RecordedStorage) -> ElementLoop:
     return element_loop(arguments, ordered, drop_zeros=False, in_storage_order=True)
 
 
-def _add(loop: ElementLoop, dimensions: int, dtype: str) -> list[Stmt]:
+def _add(loop: ElementLoop, ndim: int, dtype: str) -> list[Stmt]:
     """Return the kernel that lists an element, or adds it to the one before if that has its coordinates."""
-    last = {f"LAST{dimension}": logical_var(dimension) for dimension in range(dimensions)}
+    last = {f"LAST{dimension}": logical_var(dimension) for dimension in range(ndim)}
     differs: list[Expr] = [
         compare("ne", coordinate, load_local(name)) for name, coordinate in last.items()
     ]

@@ -28,36 +28,34 @@ _BY_ROW, _BY_COLUMN = (
 """CSR and CSC whose rows or columns have any order: CSC or CSR that is made from them is sorted."""
 
 
-def compressed_formats(dimensions: int) -> tuple[tuple[Destination, ...], ...]:
+def compressed_formats(ndim: int) -> tuple[tuple[Destination, ...], ...]:
     """Return the formats of which each may sort the elements of a tensor alone, as they are tried."""
-    return ((CSR,), (_CSC,)) if dimensions == 2 else ()
+    return ((CSR,), (_CSC,)) if ndim == 2 else ()
 
 
-def sorting_formats(dimensions: int) -> tuple[tuple[Destination, ...], ...]:
+def sorting_formats(ndim: int) -> tuple[tuple[Destination, ...], ...]:
     """Return the sequences of formats that may sort distinct elements, in the order in which they are tried:
     one format is tried before several, since each is a pass over all elements.
 
     The sequences sort by one coordinate after the other, as a radix sort does.
     """
-    if dimensions == 2:
-        return (*compressed_formats(dimensions), (_BY_COLUMN, CSR), (_BY_ROW, _CSC))
-    return (buckets_of_dimensions(dimensions),) if dimensions > 1 else ()
+    if ndim == 2:
+        return (*compressed_formats(ndim), (_BY_COLUMN, CSR), (_BY_ROW, _CSC))
+    return (buckets_of_dimensions(ndim),) if ndim > 1 else ()
 
 
 @cache
-def buckets_of_dimensions(dimensions: int) -> tuple[Destination, ...]:
+def buckets_of_dimensions(ndim: int) -> tuple[Destination, ...]:
     """Return the formats of which each sorts by one coordinate, the last one first."""
-    return tuple(
-        Destination(_buckets(dimensions, dimension)) for dimension in reversed(range(dimensions))
-    )
+    return tuple(Destination(_buckets(ndim, dimension)) for dimension in reversed(range(ndim)))
 
 
-def _buckets(dimensions: int, first: int) -> FormatDescription:
+def _buckets(ndim: int, first: int) -> FormatDescription:
     """Return the description of a tensor whose elements are together if they agree in a dimension, in any
     order otherwise."""
-    lengths = [index_var(f"n{number}") for number in range(dimensions)]
-    nnz, names = index_var("nnz"), [f"I{number}" for number in range(dimensions)]
-    second, *others = (number for number in range(dimensions) if number != first)
+    lengths = [index_var(f"n{number}") for number in range(ndim)]
+    nnz, names = index_var("nnz"), [f"I{number}" for number in range(ndim)]
+    second, *others = (number for number in range(ndim) if number != first)
     handles = {number: f"indices_{number}" for number in (second, *others)}
     axes: list[Axis] = [
         DenseFixed(names[first], lengths[first]),
@@ -81,7 +79,7 @@ def _buckets(dimensions: int, first: int) -> FormatDescription:
         axes=tuple(axes),
         buffer=SparseBuffer("A", tuple(axis.name for axis in axes), "float32", handle="data"),
         map=IndexMap(
-            tuple(vars.values()), tuple(index_var(vars[number]) for number in range(dimensions))
+            tuple(vars.values()), tuple(index_var(vars[number]) for number in range(ndim))
         ),
         shape=tuple(lengths),
     )

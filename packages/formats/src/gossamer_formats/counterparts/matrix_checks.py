@@ -12,8 +12,8 @@ from gossamer_ir.support.arrays import Array
 from gossamer_ir.support.message_texts import amount, either
 
 
-def require_matrix(matrix: Any, *, rank: int | None = 2) -> None:
-    """Raise a `FormatError` unless it is a SciPy matrix or array, with `rank` dimensions unless that is
+def require_matrix(matrix: Any, *, ndim: int | None = 2) -> None:
+    """Raise a `FormatError` unless it is a SciPy matrix or array, with `ndim` dimensions unless that is
     None."""
     from scipy.sparse import issparse
 
@@ -25,10 +25,10 @@ def require_matrix(matrix: Any, *, rank: int | None = 2) -> None:
             "sparse matrix.",
             hint="Convert a dense array with scipy.sparse.csr_array(array).",
         )
-    if rank not in (None, matrix.ndim):
+    if ndim not in (None, matrix.ndim):
         raise FormatError(
             "format.dimensions",
-            f"The matrix has {amount(matrix.ndim, 'dimension')}; expected {rank}.",
+            f"The matrix has {amount(matrix.ndim, 'dimension')}; expected {ndim}.",
         )
 
 
@@ -43,15 +43,15 @@ def require_arrays(matrix: Any, *names: str) -> None:
             )
 
 
-def require_values(matrix: Any, *, dimensions: int, count: int) -> None:
+def require_values(matrix: Any, *, ndim: int, count: int) -> None:
     """Require at least `count` values, diagonals or blocks, as the index arrays declare; blocks must
     not be empty."""
     shape = matrix.data.shape
-    if len(shape) != dimensions or shape[0] < count or (dimensions == 3 and 0 in shape[1:]):
+    if len(shape) != ndim or shape[0] < count or (ndim == 3 and 0 in shape[1:]):
         raise FormatError(
             "format.length",
             f"data of the {matrix.format} matrix has the shape {shape}; expected "
-            f"{amount(dimensions, 'dimension')}, the first with at least {amount(count, 'element')}.",
+            f"{amount(ndim, 'dimension')}, the first with at least {amount(count, 'element')}.",
         )
 
 

@@ -17,7 +17,7 @@ from gossamer_formats.storage import Storage
 
 
 def _arrays(matrix: Any, dtype: str | None) -> ScipyArrays:
-    required_slots(matrix, dimensions=3)
+    required_slots(matrix, ndim=3)
     arrays = compressed_arrays(matrix, dtype)
     rows, columns = matrix.shape
     _, height, width = matrix.data.shape
@@ -28,7 +28,7 @@ def _arrays(matrix: Any, dtype: str | None) -> ScipyArrays:
 
 def _check(matrix: Any) -> None:
     # First, since SciPy takes the size of the blocks from the values.
-    count = required_slots(matrix, dimensions=3)
+    count = required_slots(matrix, ndim=3)
     rows, columns = matrix.shape
     height, width = matrix.blocksize
     require_positions(matrix, count, segments=rows // height, length=columns // width)

@@ -22,7 +22,7 @@ def _arrays(matrix: Any, dtype: str | None) -> ScipyArrays:
 
 def _check_columns(matrix: Any) -> None:
     rows, columns = matrix.shape
-    count = required_slots(matrix, dimensions=1)
+    count = required_slots(matrix, ndim=1)
     require_positions(matrix, count, segments=columns, length=rows)
 
 

@@ -19,7 +19,7 @@ from gossamer_ir.support.message_texts import amount
 
 def _arrays(matrix: Any, dtype: str | None) -> ScipyArrays:
     require_arrays(matrix, "offsets", "data")
-    require_values(matrix, dimensions=2, count=matrix.offsets.size)
+    require_values(matrix, ndim=2, count=matrix.offsets.size)
     data = matrix_values(matrix.data, dtype)
     count, columns = matrix.offsets.size, matrix.shape[1]
     if data.shape != (count, columns):
@@ -34,7 +34,7 @@ def _arrays(matrix: Any, dtype: str | None) -> ScipyArrays:
 
 def _check(matrix: Any) -> None:
     require_arrays(matrix, "offsets", "data")
-    require_values(matrix, dimensions=2, count=matrix.offsets.size)
+    require_values(matrix, ndim=2, count=matrix.offsets.size)
     diagonals, offsets = matrix.data, matrix.offsets
     if offsets.ndim != 1 or offsets.dtype.kind != "i" or len(diagonals) != offsets.size:
         raise FormatError(

@@ -61,12 +61,12 @@ def compressed_arrays(matrix: Any, dtype: str | None) -> dict[str, Array]:
     }
 
 
-def required_slots(matrix: Any, *, dimensions: int) -> int:
+def required_slots(matrix: Any, *, ndim: int) -> int:
     """Require arrays, and values of this many dimensions, of a SciPy matrix in CSR, CSC or BSR. Return the
     number of slots in use."""
     require_arrays(matrix, "indptr", "indices", "data")
     count = used_slots(matrix.indptr, matrix.indices)
-    require_values(matrix, dimensions=dimensions, count=count)
+    require_values(matrix, ndim=ndim, count=count)
     return count
 
 

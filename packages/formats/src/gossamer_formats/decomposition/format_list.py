@@ -7,7 +7,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from gossamer_formats.conversion.conversion_kind import require_rank
+from gossamer_formats.conversion.conversion_kind import require_ndim
 from gossamer_formats.conversion_by_numpy.store_elements import store_elements
 from gossamer_formats.conversion_by_numpy.stored_elements import Elements, select_elements
 from gossamer_formats.decomposition.part import Part, part_of
@@ -55,8 +55,8 @@ def chosen_parts(matrix: SparseTensor, formats: Sequence[ChosenFormat]) -> Itera
     left = np.ones(columns.size, bool)
     for number, entry in enumerate(formats):
         format, chooser, parameters = _entry(entry, number)
-        destination = conversion_destination(format, parameters, rank=matrix.ndim)
-        require_rank(destination.description, matrix.ndim)
+        destination = conversion_destination(format, parameters, ndim=matrix.ndim)
+        require_ndim(destination.description, matrix.ndim)
         chosen = left if chooser is None else left & _choice(chooser, rows, columns, number)
         left = left & ~chosen
         if chosen.any():

@@ -21,17 +21,17 @@ from gossamer_ir.nodes import (
 
 
 @lru_cache(maxsize=MAX_VARIANTS)
-def coo(dtype: str = "float32", *, dimensions: int = 2, sorted: bool = True) -> FormatDescription:
+def coo(dtype: str = "float32", *, ndim: int = 2, sorted: bool = True) -> FormatDescription:
     """Return the description of a tensor by the coordinates of its nonzeros.
 
     They are sorted lexicographically unless `sorted=False`.
 
     Its arrays are `data` and, for each dimension d, `indices_d` (nnz); its shape is (n0, n1, ...).
 
-    >>> coo(dimensions=3).buffer.axes
+    >>> coo(ndim=3).buffer.axes
     ('O', 'I0', 'I1', 'I2')
     """
-    lengths = [index_var(f"n{number}") for number in range(dimensions)]
+    lengths = [index_var(f"n{number}") for number in range(ndim)]
     nnz = index_var("nnz")
     axes = [
         CompressedFixed(
@@ -47,7 +47,7 @@ def coo(dtype: str = "float32", *, dimensions: int = 2, sorted: bool = True) -> 
         for number, length in enumerate(lengths)
     ]
     handles = ["data", *(axis.indices for axis in axes)]
-    vars = ["o", *(f"i{number}" for number in range(dimensions))]
+    vars = ["o", *(f"i{number}" for number in range(ndim))]
     names = ("O", *(axis.name for axis in axes))
     # Nodes instead of a script, since the number of axes varies.
     description = FormatDescription(
@@ -67,7 +67,7 @@ def coo(dtype: str = "float32", *, dimensions: int = 2, sorted: bool = True) -> 
 FORMAT = Format(
     "coo",
     coo,
-    is_of_any_rank=True,
+    is_of_any_ndim=True,
     scipy=SCIPY_COO,
     torch=TorchLayout("sparse_coo"),
     binsparse=BinsparseFormat(

@@ -18,7 +18,7 @@ from gossamer_ir.nodes import (
 
 
 @lru_cache(maxsize=MAX_VARIANTS)
-def csf(dtype: str = "float32", *, dimensions: int = 3) -> FormatDescription:
+def csf(dtype: str = "float32", *, ndim: int = 3) -> FormatDescription:
     """Return the description of a tensor of shape (n0, n1, ...) as a tree (Smith and Karypis, 2015).
 
     Its arrays are `data`, for each dimension d `indices_d` (stored_d), and `indptr_d` (stored_(d-1) + 1) for
@@ -27,8 +27,8 @@ def csf(dtype: str = "float32", *, dimensions: int = 3) -> FormatDescription:
     >>> csf().buffer.axes
     ('O', 'I0', 'I1', 'I2')
     """
-    lengths = [index_var(f"n{number}") for number in range(dimensions)]
-    stored = [index_var(f"stored_{number}") for number in range(dimensions)]
+    lengths = [index_var(f"n{number}") for number in range(ndim)]
+    stored = [index_var(f"stored_{number}") for number in range(ndim)]
     first = CompressedFixed("I0", "O", lengths[0], stored[0], "indices_0", padded=False)
     inner = [
         CompressedVaried(
@@ -39,12 +39,12 @@ def csf(dtype: str = "float32", *, dimensions: int = 3) -> FormatDescription:
             f"indptr_{number}",
             f"indices_{number}",
         )
-        for number in range(1, dimensions)
+        for number in range(1, ndim)
     ]
     handles = ["data", "indices_0"]
     for axis in inner:
         handles += [axis.indptr, axis.indices]
-    vars = ["o", *(f"i{number}" for number in range(dimensions))]
+    vars = ["o", *(f"i{number}" for number in range(ndim))]
     names = ("O", "I0", *(axis.name for axis in inner))
     # Nodes instead of a script, since the number of axes varies.
     return FormatDescription(
@@ -60,4 +60,4 @@ def csf(dtype: str = "float32", *, dimensions: int = 3) -> FormatDescription:
     )
 
 
-FORMAT = Format("csf", csf, is_of_any_rank=True)
+FORMAT = Format("csf", csf, is_of_any_ndim=True)

@@ -44,17 +44,17 @@ def conversion_destination(
     format: str | FormatDescription,
     parameters: Mapping[str, int],
     *,
-    rank: int,
+    ndim: int,
     order: Array | None = None,
 ) -> Destination:
-    """Return the destination of a conversion of a tensor with `rank` dimensions.
+    """Return the destination of a conversion of a tensor with `ndim` dimensions.
 
     `order` has the contents of the format's index array, such as all rows of a matrix, in the order in which
     they are stored. Raises `FormatError`: `format.unknown`, `format.parameter` for a name that the format
     does not have, `format.parameter.missing` for one that it needs, `format.parameter.value` unless a value
     is 1 or more, `format.order` for an order that is not a permutation, or of a format without one.
 
-    >>> conversion_destination("sell", {"height": 4}, rank=2).sizes
+    >>> conversion_destination("sell", {"height": 4}, ndim=2).sizes
     {'height': 4}
     """
     for name, value in parameters.items():
@@ -66,7 +66,7 @@ def conversion_destination(
     named = format if isinstance(format, FormatDescription) else format_named(format)
     # Those of NumPy become Python's, since the sizes of a tensor are stored.
     destination = _destination_of(
-        named, tuple([(name, int(size)) for name, size in parameters.items()]), rank
+        named, tuple([(name, int(size)) for name, size in parameters.items()]), ndim
     )
     if order is None:
         return destination
@@ -78,12 +78,12 @@ def conversion_destination(
 
 @lru_cache(maxsize=256)
 def _destination_of(
-    format: Format | FormatDescription, parameters: tuple[tuple[str, int], ...], rank: int
+    format: Format | FormatDescription, parameters: tuple[tuple[str, int], ...], ndim: int
 ) -> Destination:
     """Return the destination without a given order: one object for equal arguments."""
     if isinstance(format, FormatDescription):
         return Destination(format, KnownSizes(format, dict(parameters)).known)
-    described = _describe(format, rank)
+    described = _describe(format, ndim)
     values = _with_defaults(format, described, dict(parameters))
     orders = {
         array: partial(_order_array, format.name, order) for array, order in format.orders.items()
@@ -121,20 +121,20 @@ def _checked_order(order: Array, counts: Array, _parameters: Mapping[str, int]) 
     return order.astype(np.int64, copy=False)
 
 
-def describe(format: str | FormatDescription, *, rank: int) -> FormatDescription:
-    """Return the description of a format for tensors with `rank` dimensions.
+def describe(format: str | FormatDescription, *, ndim: int) -> FormatDescription:
+    """Return the description of a format for tensors with `ndim` dimensions.
 
-    >>> describe("coo", rank=3).buffer.axes
+    >>> describe("coo", ndim=3).buffer.axes
     ('O', 'I0', 'I1', 'I2')
     """
     return (
-        format if isinstance(format, FormatDescription) else _describe(format_named(format), rank)
+        format if isinstance(format, FormatDescription) else _describe(format_named(format), ndim)
     )
 
 
-def _describe(named: Format, rank: int) -> FormatDescription:
+def _describe(named: Format, ndim: int) -> FormatDescription:
     with FORMATS.errors_of(named.name, doing="describe the"):
-        description = named.describe(dimensions=rank) if named.is_of_any_rank else named.describe()
+        description = named.describe(ndim=ndim) if named.is_of_any_ndim else named.describe()
         if not isinstance(description, FormatDescription):
             raise TypeError(f"it returned {description!r}; expected a FormatDescription")
     return description

@@ -29,7 +29,7 @@ def is_format(description: FormatDescription, name: str) -> bool:
     # Imported late: for tensors only.
     from gossamer_formats.destinations.conversion_destination import describe
 
-    return _essence(description) == _essence(describe(name, rank=len(shape_of(description))))
+    return _essence(description) == _essence(describe(name, ndim=len(shape_of(description))))
 
 
 def _essence(description: FormatDescription) -> FormatDescription:

@@ -66,17 +66,17 @@ class DeclaredSizes(NamedTuple):
 class EntriesRead(NamedTuple):
     """The entries read so far from a file that declares no sizes, by coordinates."""
 
-    dimensions: int
+    ndim: int
     entries: int
 
     def memory(self) -> int:
         """Return about how many bytes reading takes at its peak."""
-        return _COORDINATE_COPIES * 8 * (self.dimensions + 1) * self.entries
+        return _COORDINATE_COPIES * 8 * (self.ndim + 1) * self.entries
 
     def to_text(self) -> str:
         """Return the sizes in words, after the name of the file."""
         entries = amount(self.entries, "entry", "entries")
-        return f"holds {entries} or more of {amount(self.dimensions, 'dimension')}"
+        return f"holds {entries} or more of {amount(self.ndim, 'dimension')}"
 
 
 def default_max_bytes(file_size: int) -> int:

@@ -22,7 +22,7 @@ class FileFormat(NamedTuple):
     """The format that `read` returns."""
     written_as: str
     """What `write` stores."""
-    is_of_any_rank: bool = False
+    is_of_any_ndim: bool = False
     """If false, only tensors of two dimensions are accepted."""
     has_patterns: bool = False
     takes_shape: bool = False

@@ -57,8 +57,8 @@ def write(tensor: SparseTensor, path: str | os.PathLike[str], *, pattern: bool =
             "format.write.pattern",
             f"'{suffix}' files store values, so pattern=True cannot be used; use {others}.",
         )
-    if tensor.ndim != 2 and not format.is_of_any_rank:
-        others = suffixes_in_words(record for record in FILE_FORMATS if record.is_of_any_rank)
+    if tensor.ndim != 2 and not format.is_of_any_ndim:
+        others = suffixes_in_words(record for record in FILE_FORMATS if record.is_of_any_ndim)
         raise FormatError(
             "format.dimensions",
             f"The tensor has {amount(tensor.ndim, 'dimension')}; '{suffix}' files hold 2.",

@@ -66,7 +66,7 @@ def convert(
         )
     storage, permutation = convert_storage(
         tensor.checked_storage(),
-        conversion_destination(format, parameters, rank=tensor.ndim, order=order),
+        conversion_destination(format, parameters, ndim=tensor.ndim, order=order),
         options=ConversionOptions(duplicates, zeros, index_dtype),
     )
     return Conversion(SparseTensor.from_new(storage), permutation)

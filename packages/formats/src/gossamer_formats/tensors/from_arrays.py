@@ -42,7 +42,7 @@ def from_arrays(
     SparseTensor(bsr, 4 by 2, 8 nonzeros, float64, 104 bytes)
     """
     lengths = required_shape(shape)
-    description = describe(format, rank=len(lengths))
+    description = describe(format, ndim=len(lengths))
     copies = {
         name: owned_array(numpy_array(name, array))
         for name, array in arrays.items()

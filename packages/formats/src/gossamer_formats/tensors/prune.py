@@ -62,7 +62,7 @@ def prune(
         return decoded.astype(matrix.value_dtype)
     format, parameters = _format_of_pattern(format, parameters)
     rule = _rule_of(format)
-    destination = conversion_destination(format, parameters, rank=2)
+    destination = conversion_destination(format, parameters, ndim=2)
     # Before the elements: finding them reads the whole matrix.
     _require_density(format, density, is_needed=rule.takes_density)
     elements = _elements(matrix)
@@ -145,10 +145,10 @@ def _elements(matrix: Any) -> Nonzeros:
     return elements
 
 
-def _require_matrix(dimensions: int) -> None:
-    if dimensions != 2:
+def _require_matrix(ndim: int) -> None:
+    if ndim != 2:
         raise FormatError(
-            "format.dimensions", f"The array has {amount(dimensions, 'dimension')}; expected 2."
+            "format.dimensions", f"The array has {amount(ndim, 'dimension')}; expected 2."
         )
 
 

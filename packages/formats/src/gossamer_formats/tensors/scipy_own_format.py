@@ -37,13 +37,13 @@ def arrays_in_own_format(matrix: Any, dtype: str | None) -> ScipyArrays | None:
     >>> arrays_in_own_format(eye_array(2, format="dia"), None).arrays["offsets"]
     array([0], dtype=int32)
     """
-    require_matrix(matrix, rank=None)
+    require_matrix(matrix, ndim=None)
     if dtype is not None:
         require_value_dtype(dtype)
     format = FORMATS.find(matrix.format)
     if format is None or format.scipy is None:
         return None
-    require_matrix(matrix, rank=None if format.is_of_any_rank else 2)
+    require_matrix(matrix, ndim=None if format.is_of_any_ndim else 2)
     return format.scipy.from_scipy(matrix, dtype)
 
 
@@ -87,4 +87,4 @@ def _describe(format_name: str, dtypes: tuple[tuple[str, Any], ...]) -> FormatDe
     # Imported late: matrices in CSR are described without it.
     from gossamer_formats.destinations.conversion_destination import describe
 
-    return with_dtypes_of(without_order(describe(format_name, rank=2)), arrays)
+    return with_dtypes_of(without_order(describe(format_name, ndim=2)), arrays)

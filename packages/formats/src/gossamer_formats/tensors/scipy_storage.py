@@ -54,7 +54,7 @@ def unchecked_storage(matrix: Any, dtype: str | None) -> Storage:
         require_convertible(matrix)
         matrix = _convert_to_csr(matrix)
     arrays = compressed_arrays(matrix, dtype)
-    return csr_storage(required_shape(matrix.shape, rank=2), arrays)
+    return csr_storage(required_shape(matrix.shape, ndim=2), arrays)
 
 
 def _convert_to_csr(matrix: Any) -> Any:

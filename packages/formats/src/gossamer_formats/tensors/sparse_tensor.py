@@ -304,7 +304,7 @@ class SparseTensor(RefusedOperators, NotAnArray):
             return composable.decomposition_of(matrix, parameters)
         storage, _ = _converter()(
             self.checked_storage(),
-            conversion_destination(format, parameters, rank=self.ndim, order=order),
+            conversion_destination(format, parameters, ndim=self.ndim, order=order),
             options=ConversionOptions(duplicates, zeros, index_dtype, wants_permutation=False),
         )
         return SparseTensor.from_new(storage)

@@ -37,8 +37,8 @@ def tensor_of_arrays(
     False
     """
     lengths = required_shape(shape)
-    declared = describe(format, rank=len(lengths))
-    required_shape(shape, rank=len(shape_of(declared)))
+    declared = describe(format, ndim=len(lengths))
+    required_shape(shape, ndim=len(shape_of(declared)))
     name = values_handle(declared)
     of_values = value_array_dtype(declared.buffer.dtype).name
     if of_values not in NUMPY_DTYPES:

@@ -58,7 +58,7 @@ def from_torch(tensor: Any, *, dtype: str | None = None, copy: bool = True) -> S
     values, described = _values_of(arrays["data"], dtype, copy=copy)
     arrays["data"] = values
     return tensor_of_arrays(
-        with_value_dtype(describe(format.name, rank=len(tensor.shape)), described),
+        with_value_dtype(describe(format.name, ndim=len(tensor.shape)), described),
         tuple(tensor.shape),
         {name: _numpy(array, copy=copy) for name, array in arrays.items()},
         sizes=sizes,

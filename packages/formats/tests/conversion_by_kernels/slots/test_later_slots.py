@@ -61,7 +61,7 @@ def fetched_arrays(source, destination, machine):
 
     options = KernelOptions(False, index_dtype=None, wants_permutation=False, machine=machine)
     convert_by_kernels(
-        tensor.storage, conversion_destination(destination, {}, rank=2), compile, options
+        tensor.storage, conversion_destination(destination, {}, ndim=2), compile, options
     )
     prefetches = collect(Prefetch, modules[-1].functions[0])
     return {hint.buffer for hint in prefetches}

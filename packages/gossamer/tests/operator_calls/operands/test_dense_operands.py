@@ -62,7 +62,7 @@ REFUSED = {
     "a mask": (np.ma.masked_array(MATRIX), "operand.kind", "MaskedArray"),
     "another dtype": (MATRIX.astype("float64"), "operand.dtype", "float64, the matrix float32"),
     "another length": (MATRIX[:, :2], "operand.shape", "(2, 2); expected (2, 3)"),
-    "another rank": (MATRIX[0], "operand.shape", "(3,); expected (2, 3)"),
+    "another number of dimensions": (MATRIX[0], "operand.shape", "(3,); expected (2, 3)"),
 }
 
 

@@ -68,8 +68,8 @@ def _places_in_distinct(
     distinct = {fact.buffer for fact in facts} - changing
     if any(access.buffer in buffers_with_aliasing_indices(function) for access in listed):
         return
-    rank = min((len(access.indices) for access in listed), default=0) if distinct else 0
-    for dimension in range(rank):
+    ndim = min((len(access.indices) for access in listed), default=0) if distinct else 0
+    for dimension in range(ndim):
         loads = [_load_along(access, dimension) for access in listed]
         distinct_loads = [load for load in loads if load is not None and load.buffer in distinct]
         if len(distinct_loads) == len(loads) and len({load.buffer for load in distinct_loads}) == 1:
@@ -126,9 +126,9 @@ def are_ordered(
     sites = _weakest_sites(
         _access_site(access, function=function, point=point) for access in listed
     )
-    rank = min((len(site.indices) for site in sites), default=0)
+    ndim = min((len(site.indices) for site in sites), default=0)
     return any(
-        _is_ordered_along(sites, dimension, point=point, loop=loop) for dimension in range(rank)
+        _is_ordered_along(sites, dimension, point=point, loop=loop) for dimension in range(ndim)
     )
 
 

@@ -53,7 +53,7 @@ class KnownBuffer(msgspec.Struct, frozen=True):
     """The properties of a buffer that its accesses are checked against."""
 
     dtype: str
-    rank: int
+    ndim: int
     scope: Scope = "global"
 
 
@@ -146,11 +146,11 @@ class VerifyContext:
             self.vars[name] = dtype
             self._scoped.append(name)
 
-    def define_buffer(self, buffer: AnyBuffer, rank: int, at: At) -> None:
+    def define_buffer(self, buffer: AnyBuffer, ndim: int, at: At) -> None:
         """Declare a buffer to the end of the scope."""
         self.define_name(buffer.name, at)
         if buffer.name not in self.buffers:
-            self.buffers[buffer.name] = KnownBuffer(buffer.dtype, rank, buffer.scope)
+            self.buffers[buffer.name] = KnownBuffer(buffer.dtype, ndim, buffer.scope)
             self._scoped.append(buffer.name)
 
     @contextmanager

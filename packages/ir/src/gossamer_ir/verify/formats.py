@@ -43,12 +43,12 @@ def diagnostics_of_format(description: FormatDescription) -> tuple[Diagnostic, .
     return tuple(context.diagnostics)
 
 
-def _check_map(context: VerifyContext, index_map: IndexMap, rank: int, at: At) -> None:
-    if len(index_map.vars) != rank:
+def _check_map(context: VerifyContext, index_map: IndexMap, ndim: int, at: At) -> None:
+    if len(index_map.vars) != ndim:
         context.report(
             "verify.format.map",
             f"The map has {amount(len(index_map.vars), 'variable')}, but the buffer has "
-            f"{amount(rank, 'axis', 'axes')}.",
+            f"{amount(ndim, 'axis', 'axes')}.",
             at,
         )
     with context.scope():
@@ -82,12 +82,12 @@ def _check_shape(context: VerifyContext, description: FormatDescription) -> None
     if description.shape is None:
         return
     # Without a map, the lengths of the axes are the shape, and the script cannot write another.
-    rank = len(description.map.results) if description.map is not None else 0
-    if len(description.shape) != rank:
+    ndim = len(description.map.results) if description.map is not None else 0
+    if len(description.shape) != ndim:
         context.report(
             "verify.format.shape",
             f"The shape has {amount(len(description.shape), 'size')}, but the tensor has "
-            f"{amount(rank, 'dimension')}.",
+            f"{amount(ndim, 'dimension')}.",
             AT_ROOT.down("map"),
         )
     for number, size in enumerate(description.shape):

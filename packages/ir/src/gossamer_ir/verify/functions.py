@@ -72,6 +72,6 @@ def check_buffers(context: VerifyContext, buffers: tuple[AnyBuffer, ...], at: At
         check_buffer(context, buffer, inner)
         if not isinstance(buffer, Buffer):
             check_buffer_axes(context, buffer, inner)
-        rank = len(buffer.shape) if isinstance(buffer, Buffer) else len(buffer.axes)
-        context.define_buffer(buffer, rank, inner)
+        ndim = len(buffer.shape) if isinstance(buffer, Buffer) else len(buffer.axes)
+        context.define_buffer(buffer, ndim, inner)
     bind_buffers(context, buffers, at)

@@ -40,8 +40,8 @@ def substitute_buffer(
     `value` is an expression of the indices, by the names in `indices`, and of scalar parameters. It is not
     checked that the array has these values (an index array of a banded matrix, all ones). The parameter is
     removed. Raises `UnsupportedError`: `lower.substitute_buffer.unknown` (no such buffer is passed),
-    `.written`, `.search` (the buffer is searched), `.rank`, `.dtype`, `.shape` (an extent is not a single
-    parameter, or another constant); `VerifyError` if `value` is not an expression of the language;
+    `.written`, `.search` (the buffer is searched), `.dimensions`, `.dtype`, `.shape` (an extent is not a
+    single parameter, or another constant); `VerifyError` if `value` is not an expression of the language;
     `ParseError` for a name in it that is not a scalar parameter.
 
     >>> from gossamer_testkit.examples import program
@@ -83,7 +83,7 @@ def _passed_buffer(function: Function, name: str) -> Buffer:
 def _with_shape(module: Module, name: str, shape: tuple[int, ...]) -> Module:
     (entry,) = (function for function in module.functions if function.name == module.entry)
     extents = _passed_buffer(entry, name).shape
-    _require_rank(name, len(extents), len(shape))
+    _require_ndim(name, len(extents), len(shape))
     values: dict[str, bool | int | float] = {}
     for extent, size in zip(extents, shape, strict=True):
         if size >= 0 and isinstance(extent, Var) and values.setdefault(extent.name, size) == size:
@@ -97,11 +97,11 @@ def _with_shape(module: Module, name: str, shape: tuple[int, ...]) -> Module:
     return specialize(module, values)
 
 
-def _require_rank(name: str, rank: int, index_count: int) -> None:
-    if index_count != rank:
+def _require_ndim(name: str, ndim: int, index_count: int) -> None:
+    if index_count != ndim:
         raise UnsupportedError(
-            "lower.substitute_buffer.rank",
-            f"'{name}' has {rank} {'dimension' if rank == 1 else 'dimensions'}, but {index_count} "
+            "lower.substitute_buffer.dimensions",
+            f"'{name}' has {ndim} {'dimension' if ndim == 1 else 'dimensions'}, but {index_count} "
             f"{'is' if index_count == 1 else 'are'} given.",
         )
 
@@ -111,7 +111,7 @@ def _with_values(function: Function, name: str, indices: tuple[str, ...], value:
     from gossamer_ir.script import parse_expr  # Imported late: no other pass needs the parser.
 
     buffer = _passed_buffer(function, name)
-    _require_rank(name, len(buffer.shape), len(indices))
+    _require_ndim(name, len(buffer.shape), len(indices))
     _require_only_loaded(function, name)
     scalars = {param.name: param.dtype for param in function.params if param.dtype != "handle"}
     expr = parse_expr(value, scalars | dict.fromkeys(indices, "int64"))

@@ -245,7 +245,7 @@ REFUSED = {
     "names: not ASCII": ("decompose_format.names", ROW_SUMS, ("A",), ("\u00e9",), (ELL,)),
     "format: not a script": ("decompose_format.format", ROW_SUMS, ("A",), ("p",), ("ell",)),
     "format: not valid": ("decompose_format.format", ROW_SUMS, ("A",), ("p",), (INVALID,)),
-    "rank": ("decompose_format.rank", ROW_SUMS, ("A",), ("p",), (VECTOR,)),
+    "dimensions": ("decompose_format.dimensions", ROW_SUMS, ("A",), ("p",), (VECTOR,)),
     "count": ("decompose_format.count", ROW_SUMS, ("A",), ("p",), (TWO_BUFFERS,)),
     "shape": ("decompose_format.shape", ROW_SUMS, ("A",), ("p",), (SQUARE,)),
     "buffer: none": ("decompose_format.buffer", ROW_SUMS, ("Z",), ("p",), (ELL,)),

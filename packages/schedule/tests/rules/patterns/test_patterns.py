@@ -65,7 +65,7 @@ def test_each_script_has_one_pattern(pattern, name):
             block_reduction,
             "bsr_spmm",
             {"row": "i", "position": "j", "inner_row": "bi", "inner_position": "bj",
-             "feature": "f", "features": 40, "operand": "B_data", "operand_rank": 3,
+             "feature": "f", "features": 40, "operand": "B_data", "operand_ndim": 3,
              "counts_rows": False},
         ),
         (

@@ -79,7 +79,7 @@ def test_partial_results_and_copied_regions_return_the_names_of_the_primitives()
     trace = TraceBuilder()
     _, position = trace.split("j", factors=(None, 4))
     partial = trace.rfactor("product", buffer="C", loop=position, elements=("i", "k"))
-    copy = trace.cache_region("product_rf", buffer="B", loop="i", scope="local", dimensions=2)
+    copy = trace.cache_region("product_rf", buffer="B", loop="i", scope="local", ndim=2)
     _, factored, cached = applied(trace)
     assert {partial.block, partial.buffer, *partial.combining.loops.values()} <= {*factored}
     assert cached == ("B_local", copy.block, *copy.loops)
@@ -94,7 +94,7 @@ def test_names_that_are_taken_are_numbered_as_primitives_number_them(number):
     trace = TraceBuilder(taken)
     _, position = trace.split("j", factors=(None, 4))
     partial = trace.rfactor("product", buffer="C", loop=position, elements=("i", "k"))
-    copy = trace.cache_region("product_rf", buffer="B", loop="i", scope="local", dimensions=2)
+    copy = trace.cache_region("product_rf", buffer="B", loop="i", scope="local", ndim=2)
     loops = trace.split("k", factors=(5, 8))
     _, factored, cached, split = applied(trace, module=parse_module(text))
     assert {partial.block, partial.buffer, *partial.combining.loops.values()} <= {*factored}

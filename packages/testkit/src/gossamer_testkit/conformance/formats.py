@@ -34,7 +34,7 @@ class FormatSuite:
             parameters = ({"side": 2}, {"side": 3})
 
     The format must be installed under its name. `parameters` are the options of conversions, one set for
-    each run; every set must hold any tensor of `rank` dimensions. The expected results are dense arrays that
+    each run; every set must hold any tensor of `ndim` dimensions. The expected results are dense arrays that
     are made without gossamer.
 
     >>> sum(name.startswith("test_") for name in dir(FormatSuite))
@@ -43,14 +43,14 @@ class FormatSuite:
 
     format: ClassVar[Format]
     parameters: ClassVar[tuple[Parameters, ...]] = ({},)
-    rank: ClassVar[int] = 2
+    ndim: ClassVar[int] = 2
 
     def test_it_is_installed_under_its_name(self) -> None:
         assert format_named(self.format.name) == self.format
 
     def test_its_description_has_its_name_and_can_be_printed(self) -> None:
-        of_rank = {"dimensions": self.rank} if self.format.is_of_any_rank else {}
-        description = self.format.describe(**of_rank)
+        of_ndim = {"ndim": self.ndim} if self.format.is_of_any_ndim else {}
+        description = self.format.describe(**of_ndim)
         assert description.name == self.format.name
         assert parse_format(print_format(description)) == description
 
@@ -110,7 +110,7 @@ class FormatSuite:
     def _cases(cls) -> Iterator[tuple[SparseTensor, Any, Parameters]]:
         """Yield tensors in COO with the dense arrays that they were made of, and parameters."""
         rng = np.random.default_rng(7)
-        for shape in SHAPES[cls.rank]:
+        for shape in SHAPES[cls.ndim]:
             for density in DENSITIES:
                 dense = random_dense(shape, density, rng)
                 for chosen in cls.parameters:

@@ -45,18 +45,18 @@ def read_frostt(
     """
     columns: list[list[Array]] = []
     count = 0
-    dimensions = None if shape is None else len(shape)
+    ndim = None if shape is None else len(shape)
     with open_text(file) as stream:
         for numbers, lines in _entry_lines(line_blocks(stream)):
-            if dimensions is None:
-                dimensions = _dimensions(lines[0], numbers[0])
+            if ndim is None:
+                ndim = _dimensions(lines[0], numbers[0])
             count += len(lines)
-            require_fits(EntriesRead(dimensions, count))
-            table = _table(lines, numbers, dimensions, shape)
+            require_fits(EntriesRead(ndim, count))
+            table = _table(lines, numbers, ndim, shape)
             columns.append([table[name] for name in table.dtype.names or ()])
-    if dimensions is None:
+    if ndim is None:
         raise ValueError("it has no entries, so its shape is not known; pass shape=(...)")
-    *coordinates, values = _join_columns(columns, dimensions)
+    *coordinates, values = _join_columns(columns, ndim)
     lengths = [int(array.max(initial=0)) for array in coordinates] if shape is None else shape
     # Half of the memory for coordinates.
     index = np.int32 if max(lengths, default=0) < 2**31 else np.int64
@@ -106,11 +106,9 @@ def _dimensions(line: str, number: int) -> int:
     return fields - 1
 
 
-def _table(
-    lines: list[str], numbers: list[int], dimensions: int, shape: Sequence[int] | None
-) -> Array:
+def _table(lines: list[str], numbers: list[int], ndim: int, shape: Sequence[int] | None) -> Array:
     """Return the entries of lines, whose coordinates are within the shape."""
-    names = [f"i{number}" for number in range(dimensions)]
+    names = [f"i{number}" for number in range(ndim)]
     dtype = np.dtype([*((name, np.int64) for name in names), ("value", np.float64)])
     with warnings.catch_warnings():
         # NumPy only warns of a coordinate such as 1.5, and would truncate it.
@@ -118,7 +116,7 @@ def _table(
         try:
             table: Array = np.loadtxt(lines, dtype=dtype, comments=None, ndmin=1)
         except (ValueError, DeprecationWarning) as error:
-            raise ValueError(_problem(lines, numbers, dimensions)) from error
+            raise ValueError(_problem(lines, numbers, ndim)) from error
     for dimension, name in enumerate(names):
         length = MAX_INT64 if shape is None else shape[dimension]
         bad = (table[name] < 1) | (table[name] > length)
@@ -132,20 +130,20 @@ def _table(
     return table
 
 
-def _problem(lines: list[str], numbers: list[int], dimensions: int) -> str:
+def _problem(lines: list[str], numbers: list[int], ndim: int) -> str:
     """Return what is wrong with the first line that is not an entry."""
     for line, number in zip(lines, numbers, strict=True):
-        problem = entry_problem(line, coordinates=dimensions)
+        problem = entry_problem(line, coordinates=ndim)
         if problem is not None:
             return f"line {number} has {problem}"
     return f"a number in lines {numbers[0]} to {numbers[-1]} cannot be read"
 
 
-def _join_columns(columns: list[list[Array]], dimensions: int) -> list[Array]:
+def _join_columns(columns: list[list[Array]], ndim: int) -> list[Array]:
     if not columns:
-        return [*(np.zeros(0, np.int64) for _ in range(dimensions)), np.zeros(0)]
+        return [*(np.zeros(0, np.int64) for _ in range(ndim)), np.zeros(0)]
     joined = []
-    for number in range(dimensions + 1):
+    for number in range(ndim + 1):
         joined.append(np.concatenate([block[number] for block in columns]))
         for block in columns:
             # Each column is freed as soon as it is copied.
@@ -160,6 +158,6 @@ FILE_FORMAT = FileFormat(
     contents="FROSTT, any number of dimensions",
     read_as=COORDINATE_FORMAT,
     written_as="coordinates, without the shape",
-    is_of_any_rank=True,
+    is_of_any_ndim=True,
     takes_shape=True,
 )

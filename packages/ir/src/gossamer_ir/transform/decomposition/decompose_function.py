@@ -133,7 +133,7 @@ def _instantiate_formats(
     lengths = {axis.name: axis.length for axis in function.axes}
     shape = [lengths[name] for name in stored[0].axes]
     for format in formats:
-        _require_fitting(format, rank=len(shape), count=len(stored))
+        _require_fitting(format, ndim=len(shape), count=len(stored))
     return [
         instantiate_format(format, shape=shape, stored=stored, namer=namer) for format in formats
     ]
@@ -182,13 +182,13 @@ def _stored_buffers(function: Function, names: Sequence[str]) -> list[SparseBuff
     return stored
 
 
-def _require_fitting(format: NamedFormat, *, rank: int, count: int) -> None:
+def _require_fitting(format: NamedFormat, *, ndim: int, count: int) -> None:
     described = format.description
     results = map_results(described)
-    if len(results) != rank:
+    if len(results) != ndim:
         raise DecompositionError(
-            "rank",
-            f"The format of part '{format.name}' has {amount(len(results), 'dimension')}; expected {rank}.",
+            "dimensions",
+            f"The format of part '{format.name}' has {amount(len(results), 'dimension')}; expected {ndim}.",
         )
     if 1 + len(described.more_buffers) != count:
         raise DecompositionError(

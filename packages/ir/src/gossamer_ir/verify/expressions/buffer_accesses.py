@@ -91,7 +91,7 @@ def _check_access(
     """Return the buffer (None if undefined), and int64 with the lanes of the access."""
     buffer = declared_buffer(context, node.buffer, at)
     if buffer is not None:
-        _check_rank(context, node.buffer, len(node.indices), buffer.rank, at)
+        _check_ndim(context, node.buffer, len(node.indices), buffer.ndim, at)
     lanes = "int64"
     for number, index in enumerate(node.indices):
         inner = at.down("indices", number)
@@ -131,11 +131,11 @@ def declared_buffer(context: VerifyContext, name: str, at: At) -> KnownBuffer | 
     return buffer
 
 
-def _check_rank(context: VerifyContext, name: str, index_count: int, rank: int, at: At) -> None:
-    if index_count != rank:
+def _check_ndim(context: VerifyContext, name: str, index_count: int, ndim: int, at: At) -> None:
+    if index_count != ndim:
         context.report(
             "verify.index.count",
-            f"'{name}' has {amount(rank, 'dimension')}, but {amount(index_count, 'index', 'indices')} "
+            f"'{name}' has {amount(ndim, 'dimension')}, but {amount(index_count, 'index', 'indices')} "
             f"{'is' if index_count == 1 else 'are'} given.",
             at,
         )
@@ -152,7 +152,7 @@ def check_search(context: VerifyContext, node: Search, at: At) -> str:
         )
     buffer = declared_buffer(context, node.buffer, at)
     if buffer is not None:
-        _check_rank(context, node.buffer, len(node.prefix) + 1, buffer.rank, at)
+        _check_ndim(context, node.buffer, len(node.prefix) + 1, buffer.ndim, at)
     for number, index in enumerate(node.prefix):
         check_size(context, index, at.down("prefix", number))
     check_size(context, node.begin, at.down("begin"))
@@ -172,7 +172,7 @@ def check_region(context: VerifyContext, region: Region, at: At) -> None:
     """Check that a region has one int64 range for each dimension of its buffer."""
     buffer = declared_buffer(context, region.buffer, at)
     if buffer is not None:
-        _check_rank(context, region.buffer, len(region.ranges), buffer.rank, at)
+        _check_ndim(context, region.buffer, len(region.ranges), buffer.ndim, at)
     for number, bounds in enumerate(region.ranges):
         inner = at.down("ranges", number)
         check_size(context, bounds.start, inner.down("start"))

@@ -38,7 +38,7 @@ def decompose_format(
 
     * `.names`: not one identifier for each format, or one twice
     * `.format`: not a valid description
-    * `.rank`, `.count`: a format has another number of dimensions or buffers than the tensor
+    * `.dimensions`, `.count`: a format has another number of dimensions or buffers than the tensor
     * `.shape`: a format has one size for two dimensions of different sizes
     * `.buffer`: not a sparse buffer of the function
     * `.axes`: the buffers do not share their axes, or an iteration does not visit them

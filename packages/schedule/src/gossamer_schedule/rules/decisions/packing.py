@@ -86,7 +86,7 @@ def pack_operand(
     tiles: VectorTiles,
     operand: str,
     loop_name: str,
-    dimensions: int,
+    ndim: int,
     is_shared: bool = True,
 ) -> None:
     """Pack what a block reads of an operand in an iteration of a loop. Its last dimension are the features of
@@ -98,7 +98,7 @@ def pack_operand(
         buffer=operand,
         loop=loop_name,
         scope="global",
-        dimensions=dimensions,
+        ndim=ndim,
     )
     # Over the rows of the copy: a tile has too few features for several threads.
     if is_shared:

@@ -167,7 +167,7 @@ def add_side_by_side(
     if sums.packing.pays and operand is not None:
         unit = trace.add_unit_loop(pattern.row)
         pack_operand(
-            trace, summed.partial, tiles=sums.tile, operand=operand, loop_name=unit, dimensions=2
+            trace, summed.partial, tiles=sums.tile, operand=operand, loop_name=unit, ndim=2
         )
         what = f"{operand} packed at aligned addresses"
     trace.decide(what, sums.packing.why)

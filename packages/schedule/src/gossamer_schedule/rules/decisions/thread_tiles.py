@@ -101,7 +101,7 @@ def run_thread_tiles(
         tiles=packed.tiles,
         operand=operand,
         loop_name=loops.tile,
-        dimensions=2,
+        ndim=2,
         is_shared=False,
     )
     trace.decide(f"{operand} packed for each tile of features", packed.packing.why)

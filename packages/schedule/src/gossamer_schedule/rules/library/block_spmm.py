@@ -205,7 +205,7 @@ def _pack_tiles(
             tiles=tile.features,
             operand=pattern.operand,
             loop_name=loop_name,
-            dimensions=pattern.operand_rank,
+            ndim=pattern.operand_ndim,
         )
         what = f"{pattern.operand} packed for each tile of features"
     trace.decide(what, packing.why)

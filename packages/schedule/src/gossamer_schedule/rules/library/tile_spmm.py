@@ -208,7 +208,7 @@ def _pack_rows(
         buffer=pattern.operand,
         loop=pattern.column_tile,
         scope="local",
-        dimensions=2,
+        ndim=2,
     )
     rows = amount(pattern.tile_columns, "row")
     trace.decide(

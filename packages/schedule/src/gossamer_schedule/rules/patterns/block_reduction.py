@@ -61,7 +61,7 @@ class BlockReduction(msgspec.Struct, frozen=True):
     """True if the element is `out[io * height + ii, k...]`."""
     operand: str | None
     """The one dense buffer that is read at a feature; None if there is none, or several."""
-    operand_rank: int
+    operand_ndim: int
     """The number of dimensions of `operand`."""
 
     @property
@@ -193,7 +193,7 @@ def _pattern(
         order=iteration.vars,
         counts_rows=len(store.indices) < (3 if feature else 2),
         operand=data_name(operand.name) if operand else None,
-        operand_rank=len(operand.axes) if operand else 0,
+        operand_ndim=len(operand.axes) if operand else 0,
     )
 
 

@@ -154,11 +154,11 @@ def copy_in_vectors(
     buffer: str,
     loop: str,
     scope: Scope,
-    dimensions: int,
+    ndim: int,
 ) -> RegionCopy:
     """Copy the region of a buffer that a block reads in an iteration of a loop, the last dimension in
     vectors. Return the nest that copies."""
-    copy = trace.cache_region(block, buffer=buffer, loop=loop, scope=scope, dimensions=dimensions)
+    copy = trace.cache_region(block, buffer=buffer, loop=loop, scope=scope, ndim=ndim)
     # A dimension of one element has no loop.
     if tiles.lanes == 1:
         return copy

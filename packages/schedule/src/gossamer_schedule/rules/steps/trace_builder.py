@@ -391,13 +391,13 @@ class TraceBuilder:
         return PartialResults(made, partial, combining)
 
     def cache_region(
-        self, block: str, *, buffer: str, loop: str, scope: Scope, dimensions: int
+        self, block: str, *, buffer: str, loop: str, scope: Scope, ndim: int
     ) -> RegionCopy:
         """Copy the region of a buffer that a block reads in an iteration of a loop. Return the nest that
         copies. A dimension of the buffer along which only one element is read gets no loop."""
         self.record.cache_region(block, buffer=buffer, loop=loop, scope=scope)
         cache = self._fresh(cache_name(buffer, scope))
-        loops = (region_loop_name(buffer, dimension) for dimension in range(dimensions))
+        loops = (region_loop_name(buffer, dimension) for dimension in range(ndim))
         made = tuple(map(self._fresh, loops))
         return RegionCopy(self._fresh(copy_block_name(block, cache)), made)
 
