@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     # Interpreters of other contenders have no gossamer.
     from gossamer_ir.support.arrays import Array
 
-UNSIGNED = ("uint8", "uint4")
+UNSIGNED_DTYPES = ("uint8", "uint4")
 
 
 def encoded_integers(matrix: Array, dtype: str) -> Array:
@@ -36,4 +36,4 @@ def encoded_integers(matrix: Array, dtype: str) -> Array:
             signed: Array = bits | (matrix < 0) << 7
             return signed.astype(np.uint8)
         case _:
-            return matrix.astype(np.uint8 if dtype in UNSIGNED else np.int8)
+            return matrix.astype(np.uint8 if dtype in UNSIGNED_DTYPES else np.int8)

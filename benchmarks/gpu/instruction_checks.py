@@ -16,7 +16,7 @@ from functools import cache
 
 import numpy as np
 
-from benchmarks.gpu.encoded_integers import UNSIGNED, encoded_integers
+from benchmarks.gpu.encoded_integers import UNSIGNED_DTYPES, encoded_integers
 from gossamer_cuda_mma_sp.codegen.instruction_kernel import instruction_kernels_ptx, operand_counts
 from gossamer_cuda_mma_sp.device.gpu_device import GpuDevice, gpu_device
 from gossamer_cuda_mma_sp.driver.cuda_driver import DEFAULT_STREAM
@@ -126,7 +126,7 @@ def execute_ptx(device: GpuDevice, ptx: str, words: Array) -> Array:
 
 def random_integers(random: np.random.Generator, dtype: str, shape: tuple[int, int]) -> Array:
     """Return small integers that a dtype has."""
-    return random.integers(0 if dtype in UNSIGNED else -LARGEST, LARGEST + 1, shape)
+    return random.integers(0 if dtype in UNSIGNED_DTYPES else -LARGEST, LARGEST + 1, shape)
 
 
 def structured_matrix(random: np.random.Generator, matrix: Array, bits: int) -> Array:

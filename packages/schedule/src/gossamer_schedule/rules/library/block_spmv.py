@@ -61,9 +61,9 @@ def _run_columns_in_lanes(
     """Keep a vector of partial sums for each row of a block row, and combine their lanes at its end."""
     row = pattern.inner_row
     vector, lane = trace.split(pattern.inner_position, factors=(None, lanes))
-    ndim = 1 if pattern.counts_rows else 2
+    new_axis = 1 if pattern.counts_rows else 2
     partial = trace.rfactor(
-        pattern.block, buffer=pattern.output, loop=lane, elements=(pattern.row, row), axis=rank
+        pattern.block, buffer=pattern.output, loop=lane, elements=(pattern.row, row), axis=new_axis
     )
     trace.reorder(pattern.row, pattern.position, vector, row, lane)
     combine_in_registers(trace, pattern, partial, holder=pattern.row)
