@@ -26,16 +26,23 @@ if TYPE_CHECKING:
         warp_instruction_of,
         warp_loop,
     )
+    from gossamer_llvm.targets.nvptx.warpgroup_assembly import (
+        PROXY_FENCE,
+        WarpgroupOperands,
+        warpgroup_assembly,
+    )
     from gossamer_llvm.targets.sme.lowering import sme_lowering
 
 _HOMES = {
     "Abi": "gossamer_llvm.abi",
     "EMITTED_CAPABILITIES": "gossamer_llvm.capabilities",
     "INSERTED_LANES": "gossamer_llvm.abi",
+    "PROXY_FENCE": "gossamer_llvm.targets.nvptx.warpgroup_assembly",
     "SHARED_ALIGNMENT": "gossamer_llvm.targets.nvptx.shared_memory",
     "TargetLowering": "gossamer_llvm.emitter.function_emitter",
     "WarpLoad": "gossamer_llvm.targets.nvptx.warp_instructions",
     "WarpProduct": "gossamer_llvm.targets.nvptx.warp_instructions",
+    "WarpgroupOperands": "gossamer_llvm.targets.nvptx.warpgroup_assembly",
     "avx512_lowering": "gossamer_llvm.targets.avx512.lowering",
     "block_shape": "gossamer_llvm.targets.nvptx.threads",
     "emit": "gossamer_llvm.module",
@@ -47,16 +54,19 @@ _HOMES = {
     "sme_lowering": "gossamer_llvm.targets.sme.lowering",
     "warp_instruction_of": "gossamer_llvm.targets.nvptx.warp_instructions",
     "warp_loop": "gossamer_llvm.targets.nvptx.warp_instructions",
+    "warpgroup_assembly": "gossamer_llvm.targets.nvptx.warpgroup_assembly",
 }
 
 __all__ = [
     "Abi",
     "EMITTED_CAPABILITIES",
     "INSERTED_LANES",
+    "PROXY_FENCE",
     "SHARED_ALIGNMENT",
     "TargetLowering",
     "WarpLoad",
     "WarpProduct",
+    "WarpgroupOperands",
     "avx512_lowering",
     "block_shape",
     "emit",
@@ -68,6 +78,7 @@ __all__ = [
     "sme_lowering",
     "warp_instruction_of",
     "warp_loop",
+    "warpgroup_assembly",
 ]
 
 __getattr__, __dir__ = lazy_exports(__name__, _HOMES)

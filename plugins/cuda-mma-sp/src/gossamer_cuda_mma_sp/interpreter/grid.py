@@ -8,7 +8,9 @@ import numpy as np
 import numpy.typing as npt
 
 from gossamer_cuda_mma_sp.device_code import GridShape
+from gossamer_cuda_mma_sp.instructions.warpgroup_instructions import WARPGROUP_LANES
 from gossamer_cuda_mma_sp.interpreter.async_copies import AsyncCopies
+from gossamer_cuda_mma_sp.interpreter.async_products import AsyncProducts
 from gossamer_cuda_mma_sp.interpreter.grid_threads import GridThreads
 from gossamer_cuda_mma_sp.interpreter.instruction_table import execute
 from gossamer_cuda_mma_sp.interpreter.memory import (
@@ -21,14 +23,16 @@ from gossamer_cuda_mma_sp.interpreter.memory import (
 from gossamer_cuda_mma_sp.interpreter.program import Instruction, KernelProgram
 from gossamer_cuda_mma_sp.interpreter.thread_memory import ThreadMemory
 from gossamer_cuda_mma_sp.interpreter.thread_registers import ThreadRegisters, special_registers
-from gossamer_cuda_mma_sp.interpreter.warp_instructions import (
+from gossamer_cuda_mma_sp.interpreter.warps.warp_instructions import (
     lanes_with_masks,
     load_matrices,
     multiply_matrices,
 )
-from gossamer_cuda_mma_sp.interpreter.warp_products import in_whole_warps
+from gossamer_cuda_mma_sp.interpreter.warps.warp_products import in_whole_warps
+from gossamer_cuda_mma_sp.interpreter.warps.warpgroup_products import execute_in_warpgroups
+from gossamer_ir.core.limits import WARP_LANES
 
-_IN_WARPS = frozenset(("mma", "ldmatrix", "shfl"))
+_IN_WARPS = frozenset(("mma", "ldmatrix", "shfl", "wgmma"))
 """The instructions that all lanes of a warp, or those of a mask, execute together."""
 _CONTROL = _IN_WARPS | {"bra", "ret", "exit", "bar", "barrier"}
 """The instructions after which threads go on elsewhere, end or wait."""
@@ -81,6 +85,7 @@ class _Group:
             registers,
             ThreadMemory(program, registers, memory, blocks=blocks, block_threads=self._per_block),
             AsyncCopies(count),
+            AsyncProducts(count),
             dict(zip(program.params, arguments, strict=True)),
             self._per_block,
         )
@@ -150,7 +155,14 @@ class _Group:
         number = int(self._pc[self._waits_for_warp].min())
         if self._program.instructions[number].name == "shfl":
             return DeviceFaultError("some lanes of a warp reach a shuffle, and others do not")
-        return DeviceFaultError("not all lanes of a warp execute a matrix instruction")
+        together = "warp" if self._together(number) == WARP_LANES else "warpgroup"
+        return DeviceFaultError(f"not all lanes of a {together} execute a matrix instruction")
+
+    def _together(self, number: int) -> int:
+        """Return how many threads execute an instruction on matrices together."""
+        instruction = self._program.instructions[number]
+        is_product = instruction.name == "wgmma" and instruction.suffixes[0] == "mma_async"
+        return WARPGROUP_LANES if is_product else WARP_LANES
 
     def _execute_in_warps(self, instruction: Instruction, number: int, lanes: LaneNumbers) -> None:
         """Execute an instruction of a warp for the lanes that have all others there; others wait."""
@@ -160,7 +172,8 @@ class _Group:
         if instruction.name == "shfl":
             ready = lanes_with_masks(self._threads, instruction, np.flatnonzero(together))
         else:
-            ready = np.flatnonzero(in_whole_warps(together, self._per_block))
+            size = self._together(number)
+            ready = np.flatnonzero(in_whole_warps(together, self._per_block, size=size))
         if not ready.size:
             return
         self._waits_for_warp[ready] = False
@@ -170,5 +183,7 @@ class _Group:
                 self.bank_conflicts += load_matrices(self._threads, instruction, ready)
             case "mma":
                 multiply_matrices(self._threads, instruction, ready)
+            case "wgmma":
+                execute_in_warpgroups(self._threads, instruction, ready)
             case _:
                 execute(self._threads, instruction, ready)

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 import msgspec
 
 from gossamer_cuda_mma_sp.interpreter.async_copies import AsyncCopies
+from gossamer_cuda_mma_sp.interpreter.async_products import AsyncProducts
 from gossamer_cuda_mma_sp.interpreter.thread_memory import ThreadMemory
 from gossamer_cuda_mma_sp.interpreter.thread_registers import ThreadRegisters
 
@@ -17,6 +18,7 @@ class GridThreads(msgspec.Struct, frozen=True):
     registers: ThreadRegisters
     memory: ThreadMemory
     copies: AsyncCopies
+    products: AsyncProducts
     arguments: Mapping[str, int | float]
     block_threads: int
 

@@ -34,7 +34,8 @@ from gossamer_cuda_mma_sp.interpreter.value_instructions import (
     permute_bytes,
     select_registers,
 )
-from gossamer_cuda_mma_sp.interpreter.warp_instructions import shuffle_registers
+from gossamer_cuda_mma_sp.interpreter.warps.warp_instructions import shuffle_registers
+from gossamer_cuda_mma_sp.interpreter.warps.warpgroup_products import fence_proxy
 from gossamer_ir.errors import InternalError
 
 Execute: TypeAlias = Callable[[GridThreads, Instruction, LaneNumbers], None]
@@ -60,6 +61,7 @@ EXECUTED: Mapping[str, Execute] = {
     "prmt": permute_bytes,
     "shfl": shuffle_registers,
     "cp": copy_asynchronously,
+    "fence": fence_proxy,
 }
 """The instructions with rules of their own, by name. All others apply an operation to registers."""
 

@@ -100,6 +100,8 @@ class TrackedMemory:
         self._read_epoch = np.zeros(size, np.int64)
         self._is_atomic = np.zeros(size, np.bool_)
         self._is_in_flight = np.zeros(size, np.bool_)
+        self._is_unfenced = np.zeros(size, np.bool_)
+        self._async_reads = np.zeros(size, np.int64)
 
     def load(self, at: LaneNumbers, size: int, threads: ThreadNumbers) -> Array:
         """Return the bytes of an access of each thread."""
@@ -128,14 +130,45 @@ class TrackedMemory:
         self._is_in_flight[at[:, None] + np.arange(data.shape[1])] = False
         self.store(at, data, threads)
 
+    def fence_stores(self, threads: ThreadNumbers) -> None:
+        """Let asynchronous products read what threads stored."""
+        self._is_unfenced &= ~np.isin(self._writer, threads.owners)
+
+    def read_asynchronously(self, at: LaneNumbers, threads: ThreadNumbers) -> Array:
+        """Return the bytes that a product reads for all threads of a block while they go on."""
+        part = self._check_addresses(at, 1)
+        if not self._is_written[part].all():
+            raise DeviceFaultError(f"a product reads {self._name} memory that nothing wrote")
+        if self._is_unfenced[part].any():
+            raise DeviceFaultError(
+                f"a product reads {self._name} memory that a thread stored without 'fence.proxy.async'"
+            )
+        every = threads.whole_block
+        self._require_no_race(part, self._writer, self._write_epoch, every, "reads", "wrote")
+        self._note(part, self._reader, self._read_epoch, every)
+        return np.ascontiguousarray(self._bytes[part].ravel())
+
+    def keep_async_read(self, at: LaneNumbers) -> None:
+        """Let nothing write bytes of different offsets while a product reads them."""
+        self._async_reads[at] += 1
+
+    def end_async_read(self, at: LaneNumbers) -> None:
+        """End the read of a product, of bytes of different offsets."""
+        self._async_reads[at] -= 1
+
     def _store(self, part: LaneNumbers, data: Array, threads: ThreadNumbers) -> None:
         if np.unique(part).size != part.size:
             raise DeviceFaultError(f"two threads write one element of {self._name} memory")
+        if self._async_reads[part].any():
+            raise DeviceFaultError(
+                f"a thread writes {self._name} memory that a product may still read"
+            )
         self._require_no_race(part, self._writer, self._write_epoch, threads, "writes", "wrote")
         self._require_no_race(part, self._reader, self._read_epoch, threads, "writes", "read")
         self._writer[part], self._write_epoch[part] = threads.owners, threads.epochs
         self._is_atomic[part] = False
         self._bytes[part], self._is_written[part] = data, True
+        self._is_unfenced[part] = True
 
     def exchange(self, at: LaneNumbers, dtype: np.dtype[Any], threads: ThreadNumbers) -> Array:
         """Return the memory as elements of a dtype. Each thread may read and write one of them as one
@@ -216,6 +249,11 @@ class ThreadNumbers:
 
     def __init__(self, owners: LaneNumbers, epochs: LaneNumbers, per_block: int) -> None:
         self.owners, self.epochs, self.per_block = owners[:, None], epochs[:, None], per_block
+
+    @property
+    def whole_block(self) -> ThreadNumbers:
+        """The last numbers instead of those of the threads."""
+        return ThreadNumbers(self.block_numbers[:, 0], self.epochs[:, 0], self.per_block)
 
     @property
     def block_numbers(self) -> LaneNumbers:

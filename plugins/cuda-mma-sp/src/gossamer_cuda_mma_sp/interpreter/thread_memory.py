@@ -68,6 +68,14 @@ class ThreadMemory:
             return self.shared, address + self._block[lanes] * size
         return self._local, address + lanes * size
 
+    def shared_offsets(self, addresses: LaneNumbers, lanes: LaneNumbers) -> LaneNumbers:
+        """Return the offsets of addresses in the shared memory of the block of some threads; raise
+        `DeviceFaultError` for one that is out of bounds."""
+        if ((addresses < 0) | (addresses >= self._shared_bytes)).any():
+            raise DeviceFaultError("a product reads shared memory out of bounds")
+        offsets: LaneNumbers = addresses + self._block[lanes[0]] * self._shared_bytes
+        return offsets
+
     def owners(self, lanes: LaneNumbers) -> ThreadNumbers:
         """Return the threads of lanes, as memory tells them apart."""
         return ThreadNumbers(self.thread_numbers[lanes], self._epochs[lanes], self._owner_stride)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -15,6 +16,7 @@ from gossamer_cuda_mma_sp.interpreter.operations import LaneValues
 from gossamer_cuda_mma_sp.interpreter.program import KernelProgram
 
 _REGISTER_DTYPES = {1: np.bool_, 8: np.uint8, 16: np.uint16, 32: np.uint32, 64: np.uint64}
+_READ, _SUMMED = 1, 2
 _SPECIAL = re.compile(r"^%(tid|ntid|ctaid|nctaid)\.([xyz])$")
 
 
@@ -29,10 +31,16 @@ class ThreadRegisters:
         self._defined: dict[str, npt.NDArray[np.bool_]] = {}
         self._complete: set[str] = set()
         """The registers that all threads wrote at once."""
+        self._held: dict[str, npt.NDArray[np.int8]] = {}
+        """The registers that products may still use, and how: `_READ` or `_SUMMED` for each thread."""
+        has_products = any(instruction.name == "wgmma" for instruction in program.instructions)
+        self._unfenced: dict[str, npt.NDArray[np.bool_]] | None = {} if has_products else None
+        """The registers that threads accessed since the last fence; None without products."""
 
     def read(self, text: str, dtype: np.dtype[Any], lanes: LaneNumbers) -> LaneValues:
         """Return an operand in each thread; raise `DeviceFaultError` for a register that nothing wrote."""
         if text in self._program.registers:
+            self._note_access(text, lanes)
             if text not in self._complete:
                 defined = self._defined.get(text)
                 if defined is None or np.count_nonzero(defined[lanes]) < lanes.size:
@@ -56,6 +64,7 @@ class ThreadRegisters:
         """Set a register of each thread; `_` is none."""
         if register == "_":
             return
+        self._note_access(register, lanes)
         target = np.dtype(_REGISTER_DTYPES[self._program.registers[register]])
         if register not in self._registers:
             self._registers[register] = np.zeros(self._count, target)
@@ -76,6 +85,52 @@ class ThreadRegisters:
         else:
             self._registers[register][lanes] = raw
             self._defined[register][lanes] = True
+
+    def fence(self, lanes: LaneNumbers) -> None:
+        """Order the accesses of threads to registers with the products that follow."""
+        for unfenced in (self._unfenced or {}).values():
+            unfenced[lanes] = False
+
+    def begin_product(self, sums: Sequence[str], inputs: Sequence[str], lanes: LaneNumbers) -> None:
+        """Let a product use registers; raise `DeviceFaultError` for those that threads accessed after the
+        last fence, and for inputs that are the sums of another product."""
+        for register in (*sums, *inputs):
+            unfenced = (self._unfenced or {}).get(register)
+            if unfenced is not None and unfenced[lanes].any():
+                raise DeviceFaultError(
+                    f"a product uses the register {register}, which a thread accessed after the last "
+                    "'wgmma.fence'"
+                )
+        for register in inputs:
+            held = self._held.get(register)
+            if held is not None and (held[lanes] == _SUMMED).any():
+                raise DeviceFaultError(f"a product reads the sum {register} of another one")
+        self.release((*sums, *inputs), lanes)
+
+    def hold(self, registers: Sequence[str], sums: Sequence[str], lanes: LaneNumbers) -> None:
+        """Keep registers for a product that threads have begun; what it accessed itself is fenced."""
+        for register in registers:
+            held = self._held.setdefault(register, np.zeros(self._count, np.int8))
+            held[lanes] = _SUMMED if register in sums else _READ
+            if self._unfenced and register in self._unfenced:
+                self._unfenced[register][lanes] = False
+
+    def release(self, registers: Sequence[str], lanes: LaneNumbers) -> None:
+        """Let threads access registers again."""
+        for register in registers:
+            if register in self._held:
+                self._held[register][lanes] = 0
+
+    def _note_access(self, register: str, lanes: LaneNumbers) -> None:
+        """Note that threads access a register; raise `DeviceFaultError` if a product may still use it."""
+        if self._unfenced is None:
+            return
+        held = self._held.get(register)
+        if held is not None and held[lanes].any():
+            raise DeviceFaultError(
+                f"a thread accesses the register {register} of a product that it has not waited for"
+            )
+        self._unfenced.setdefault(register, np.zeros(self._count, np.bool_))[lanes] = True
 
 
 def special_registers(

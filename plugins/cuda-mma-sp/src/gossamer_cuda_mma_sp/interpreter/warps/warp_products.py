@@ -23,6 +23,7 @@ from gossamer_cuda_mma_sp.instructions.sparse_instructions import (
     MMA_ROWS,
     SparseInstruction,
 )
+from gossamer_cuda_mma_sp.instructions.warpgroup_instructions import WarpgroupInstruction
 from gossamer_cuda_mma_sp.interpreter.memory import DeviceFaultError, LaneNumbers
 from gossamer_cuda_mma_sp.interpreter.operations import LaneValues
 from gossamer_cuda_mma_sp.n_m.compress import decompress
@@ -48,19 +49,20 @@ class HasRegisters(Protocol):
         """Set a register of each thread."""
 
 
-def in_whole_warps(lanes: Array, block_threads: int) -> Array:
-    """Return which of the threads of blocks are in warps all of whose lanes are selected.
+def in_whole_warps(lanes: Array, block_threads: int, *, size: int = WARP_LANES) -> Array:
+    """Return which of the threads of blocks are in warps, or in groups of `size` threads, all of whose lanes
+    are selected.
 
     >>> [int(in_whole_warps(np.arange(96) > 31, threads).sum()) for threads in (48, 96)]
     [32, 64]
     """
     blocks = lanes.reshape(-1, block_threads)
-    warps = -(-block_threads // WARP_LANES)
+    warps = -(-block_threads // size)
     # The last warp of a block may have fewer threads than lanes, and never executes a matrix instruction.
-    padded = np.zeros((blocks.shape[0], warps * WARP_LANES), np.bool_)
+    padded = np.zeros((blocks.shape[0], warps * size), np.bool_)
     padded[:, :block_threads] = blocks
-    whole = padded.reshape(blocks.shape[0], warps, WARP_LANES).all(axis=2)
-    every = np.repeat(whole, WARP_LANES, axis=1)[:, :block_threads]
+    whole = padded.reshape(blocks.shape[0], warps, size).all(axis=2)
+    every = np.repeat(whole, size, axis=1)[:, :block_threads]
     return np.asarray(every.reshape(-1))
 
 
@@ -85,11 +87,14 @@ def multiply_in_warps(
     d, a, b, c, *metadata = registers
     if instruction.is_sparse:
         (word,), (selector,) = metadata
-        left = _sparse(instruction, read(a), read((word,))[..., 0], selector=int(selector))
+        stored = unpack_a(read(a), _as_sparse(instruction, 1), instruction.a)
+        left = sparse_values(instruction, stored, read((word,))[..., 0], selector=int(selector))
     else:
-        left = _values(unpack_a(read(a), _as_sparse(instruction, 2), instruction.a), instruction.a)
+        left = element_values(
+            unpack_a(read(a), _as_sparse(instruction, 2), instruction.a), instruction.a
+        )
     right_registers = read(b).transpose(1, 0, 2, 3)
-    right = _values(
+    right = element_values(
         unpack_b(right_registers, _as_sparse(instruction, 1), instruction.b), instruction.b
     )
     old = unpack_accumulator(read(c), instruction.accumulator)
@@ -118,7 +123,9 @@ def _instruction(suffixes: tuple[str, ...]) -> MatrixInstruction:
     raise InternalError(f"The interpreter does not know 'mma.{'.'.join(suffixes)}'.")
 
 
-def _as_sparse(instruction: MatrixInstruction, factor: int) -> SparseInstruction:
+def _as_sparse(
+    instruction: MatrixInstruction | WarpgroupInstruction, factor: int
+) -> SparseInstruction:
     """Return an instruction whose operand is stored as that of a dense one: a sparse A is the dense one of
     half the depth."""
     depth = instruction.depth if instruction.is_sparse else factor * instruction.depth
@@ -128,10 +135,15 @@ def _as_sparse(instruction: MatrixInstruction, factor: int) -> SparseInstruction
     )
 
 
-def _sparse(
-    instruction: MatrixInstruction, registers: Array, words: Array, *, selector: int
+def sparse_values(
+    instruction: MatrixInstruction | WarpgroupInstruction,
+    stored: Array,
+    words: Array,
+    *,
+    selector: int,
 ) -> Array:
-    """Return the values of a sparse operand, as the dense matrix."""
+    """Return the values of a sparse operand, as the dense matrix, from its stored elements and the words of
+    metadata of warps. Raises `DeviceFaultError` if metadata is illegal."""
     table = _as_sparse(instruction, 1)
     # Only the lanes of the selector supply metadata; the words of others may be anything.
     supplied = np.full(words.shape, _LEGAL_WORD, np.uint32)
@@ -145,12 +157,11 @@ def _sparse(
         ) from None
     groups = every.reshape(-1, len(table.selectors), MMA_ROWS, every.shape[1])[:, selector]
     nibbles = np.ascontiguousarray(groups.reshape(-1, every.shape[1]))
-    stored = unpack_a(registers, table, instruction.a)
     matrix = compressed_matrix(stored, words_of_nibbles(nibbles, "int16"), dtype=instruction.a)
-    return _values(decompress(matrix), instruction.a)
+    return element_values(decompress(matrix), instruction.a)
 
 
-def _values(stored: Array, dtype: str) -> Array:
+def element_values(stored: Array, dtype: str) -> Array:
     """Return elements as float64, or as int64 if they are integers."""
     if dtype == "bfloat16":
         words = stored.astype(np.uint32) << np.uint32(16)

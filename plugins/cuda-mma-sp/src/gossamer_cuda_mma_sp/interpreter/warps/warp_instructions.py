@@ -7,13 +7,13 @@ import numpy as np
 from gossamer_cuda_mma_sp.interpreter.grid_threads import GridThreads, items_of
 from gossamer_cuda_mma_sp.interpreter.memory import LaneNumbers
 from gossamer_cuda_mma_sp.interpreter.program import Instruction
-from gossamer_cuda_mma_sp.interpreter.warp_loads import (
+from gossamer_cuda_mma_sp.interpreter.warps.warp_loads import (
     ROW_BYTES,
     addressing_lanes,
     bank_conflicts,
     loaded_registers,
 )
-from gossamer_cuda_mma_sp.interpreter.warp_products import multiply_in_warps
+from gossamer_cuda_mma_sp.interpreter.warps.warp_products import multiply_in_warps
 from gossamer_ir.core.limits import WARP_LANES
 
 _UNDEFINED = 0xA5A5A5A5

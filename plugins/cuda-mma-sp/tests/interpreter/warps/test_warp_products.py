@@ -8,7 +8,7 @@ from gossamer_cuda_mma_sp.instructions.matrix_instructions import MATRIX_INSTRUC
 from gossamer_cuda_mma_sp.interpreter.grid import run_grid
 from gossamer_cuda_mma_sp.interpreter.memory import DeviceFaultError, GlobalMemory
 from gossamer_cuda_mma_sp.interpreter.program import parse_ptx
-from gossamer_cuda_mma_sp.interpreter.warp_products import multiply_in_warps
+from gossamer_cuda_mma_sp.interpreter.warps.warp_products import multiply_in_warps
 from gossamer_ir.errors import InternalError
 
 NIBBLES = np.array([0b0100, 0b1000, 0b1100, 0b1001, 0b1101, 0b1110])

@@ -1,0 +1,78 @@
+"""The assembly of `wgmma`, for which LLVM has no intrinsics: products that the threads of four warps begin,
+and wait for.
+
+All of it is one statement of assembly. Instructions run while the threads go on, and neither the accumulator
+nor A may be in another register before the wait: LLVM, which does not know this, cannot copy them in between.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+
+from gossamer_ir.support.typed_calls import typed
+
+_CONSTRAINTS = {"float": "f", "i32": "r", "i64": "l"}
+PROXY_FENCE = 'call void asm sideeffect "fence.proxy.async.shared::cta;", "~{memory}"()'
+"""What a thread executes between its stores to shared memory and the barrier before a product: the
+instructions read it by another way than threads do."""
+
+
+class WarpgroupOperands(msgspec.Struct, frozen=True):
+    """The operands of an instruction, as typed values of LLVM: A as four registers or one descriptor, the
+    descriptor of B, and the metadata.
+
+    >>> WarpgroupOperands(("i64 %a",), "i64 %b", "i32 %e").metadata
+    'i32 %e'
+    """
+
+    a: tuple[str, ...]
+    b: str
+    metadata: str
+
+
+@typed
+def warpgroup_assembly(
+    instruction: str,
+    sums: Sequence[str],
+    steps: Sequence[WarpgroupOperands],
+    *,
+    selector: int,
+    immediates: str,
+) -> tuple[str, str]:
+    """Return the type of a call and the call itself, which adds the product of each step to `sums`, typed
+    values of LLVM, and returns them. `immediates` are the last operands of each instruction.
+
+    >>> step = WarpgroupOperands(("i64 %a",), "i64 %b", "i32 %e")
+    >>> type_, call = warpgroup_assembly("wgmma", ("i32 %c",) * 2, (step,), selector=0, immediates="")
+    >>> type_, call.count("wgmma $0"), call.partition('", "')[2].partition('"')[0]
+    ('{ i32, i32 }', 0, '=r,=r,0,1,l,l,r,~{memory}')
+    """
+    count = len(sums)
+    types = [value.partition(" ")[0] for value in sums]
+    inputs, lines = list(sums), ["wgmma.fence.sync.aligned;"]
+    results = "{" + ", ".join(f"${number}" for number in range(count)) + "}"
+    for step in steps:
+        # Results have numbers, too, and their initial values are the first inputs.
+        first = count + len(inputs)
+        a = [f"${first + number}" for number in range(len(step.a))]
+        b, metadata = (f"${first + len(a) + number}" for number in range(2))
+        left = a[0] if len(a) == 1 else "{" + ", ".join(a) + "}"
+        operands = [results, left, b, metadata, str(selector), "is_added", immediates]
+        lines.append(f"{instruction} {', '.join(filter(None, operands))};")
+        inputs += [*step.a, step.b, step.metadata]
+    lines += ["wgmma.commit_group.sync.aligned;", "wgmma.wait_group.sync.aligned 0;"]
+    added = "setp.ne.b32 is_added, 1, 0;"
+    text = " ".join(("{ .reg .pred is_added;", added, *lines, "}"))
+    constraints = [
+        *(f"={_CONSTRAINTS[type_]}" for type_ in types),
+        *map(str, range(count)),
+        *(_CONSTRAINTS[value.partition(" ")[0]] for value in inputs[count:]),
+        "~{memory}",
+    ]
+    result = f"{{ {', '.join(types)} }}"
+    return (
+        result,
+        f'call {result} asm sideeffect "{text}", "{",".join(constraints)}"({", ".join(inputs)}) convergent',
+    )

@@ -1,0 +1,29 @@
+"""The assembly of products of warpgroups."""
+
+import re
+
+from gossamer_llvm.targets.nvptx.warpgroup_assembly import WarpgroupOperands, warpgroup_assembly
+
+
+def test_each_step_has_operands_of_its_own():
+    steps = [
+        WarpgroupOperands(tuple(f"i32 %a{s}{r}" for r in range(4)), f"i64 %b{s}", f"i32 %e{s}")
+        for s in range(2)
+    ]
+    result, call = warpgroup_assembly(
+        "wgmma.x", ("float %c0", "float %c1"), steps, selector=1, immediates="1, 1, 0"
+    )
+    assert result == "{ float, float }"
+    assert "wgmma.x {$0, $1}, {$4, $5, $6, $7}, $8, $9, 1, is_added, 1, 1, 0;" in call
+    assert "wgmma.x {$0, $1}, {$10, $11, $12, $13}, $14, $15, 1, is_added, 1, 1, 0;" in call
+    inputs = re.search(r"\((float.*)\) convergent", call)[1].split(", ")
+    # The numbers of the inputs follow those of the two results.
+    assert inputs[10 - 2 : 16 - 2] == [*steps[1].a, steps[1].b, steps[1].metadata]
+
+
+def test_the_products_are_fenced_and_waited_for():
+    step = WarpgroupOperands(("i64 %a",), "i64 %b", "i32 %e")
+    _, call = warpgroup_assembly("wgmma.x", ("i32 %c",), (step,), selector=0, immediates="")
+    order = ("wgmma.fence", "wgmma.x", "wgmma.commit_group", "wgmma.wait_group.sync.aligned 0")
+    places = [call.index(name) for name in order]
+    assert places == sorted(places)

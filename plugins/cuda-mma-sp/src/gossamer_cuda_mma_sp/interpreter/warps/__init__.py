@@ -1,0 +1,3 @@
+"""Instructions that the lanes of warps and warpgroups execute together."""
+
+# Other operations: none occurs.

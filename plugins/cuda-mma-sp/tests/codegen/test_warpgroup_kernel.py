@@ -1,0 +1,30 @@
+"""Kernels of one instruction of a warpgroup; the interpreter's tests run them on operands of all dtypes."""
+
+import numpy as np
+import pytest
+from assembler import assembled
+from disassembler import assembled_without_spills
+from warpgroup_operands import GPU, WarpgroupProblem
+
+from gossamer_cuda_mma_sp.codegen.warpgroup_kernel import WarpgroupUse, warpgroup_kernels_ptx
+from gossamer_cuda_mma_sp.instructions.warpgroup_instructions import warpgroup_instruction
+
+WIDEST = warpgroup_instruction(256, "float16", "float16", "float32")
+NARROW = warpgroup_instruction(8, "int8", "int8", "int32")
+
+
+def test_the_kernel_of_the_widest_instruction_has_no_spills(tmp_path):
+    uses = [WarpgroupUse(WIDEST), WarpgroupUse(NARROW, a_is_shared=True)]
+    assembled_without_spills(warpgroup_kernels_ptx(uses, GPU), "sm_90a", tmp_path)
+
+
+def test_ptxas_does_not_serialize_the_products(tmp_path):
+    said = assembled(warpgroup_kernels_ptx([WarpgroupUse(WIDEST)], GPU), "sm_90a", tmp_path)
+    assert "serialized" not in said
+
+
+@pytest.mark.parametrize("selector", [0, 1])
+def test_sums_of_many_columns_are_in_their_registers(selector):
+    use = WarpgroupUse(WIDEST, b_by_k=False, selector=selector)
+    problem = WarpgroupProblem(use, b_span=128)
+    np.testing.assert_array_equal(problem.run(), problem.expected)
