@@ -11,10 +11,10 @@ import msgspec
 from gossamer_cuda_mma_sp.codegen.ptx import TRIPLE, without_externals
 from gossamer_cuda_mma_sp.instructions.warpgroup_instructions import (
     A_REGISTERS,
-    WARPGROUP_ARCHITECTURE,
     WARPGROUP_LANES,
     WarpgroupInstruction,
 )
+from gossamer_cuda_mma_sp.target.architectures import ARCHITECTURES
 from gossamer_cuda_mma_sp.target.gpu import Gpu
 from gossamer_ir.errors import ArgumentError
 from gossamer_llvm import PROXY_FENCE, WarpgroupOperands, warpgroup_assembly
@@ -83,10 +83,13 @@ def warpgroup_kernels_ptx(uses: Iterable[WarpgroupUse], gpu: Gpu) -> str:
     functions = []
     for number, use in enumerate(uses):
         if not use.instruction.is_on(gpu):
+            having = [
+                name for name, architecture in ARCHITECTURES.items() if architecture.has_warpgroups
+            ]
             raise ArgumentError(
                 "n_m.architecture",
                 f"{gpu.architecture.name} with PTX {gpu.ptx} does not have 'wgmma.mma_async.sp'; expected "
-                f"{WARPGROUP_ARCHITECTURE}.",
+                f"{' or '.join(having)}.",
             )
         functions.append(_definition(number, use))
     declarations = (f"declare i32 @{_LANE}()", f"declare void @{_BARRIER}(i32)")

@@ -1,7 +1,7 @@
 """The table of `wgmma.mma_async.sp`: the threads of four warps multiply a sparse matrix of 64 rows.
 
-Only sm_90a has these instructions. A is in registers or in shared memory, B in shared memory, and the
-accumulator and the metadata are in registers.
+Only GPUs with warpgroups have these instructions, and no later ones do. A is in registers or in shared
+memory, B in shared memory, and the accumulator and the metadata are in registers.
 """
 
 from __future__ import annotations
@@ -28,8 +28,6 @@ WARPS = 4
 WARPGROUP_LANES = WARPS * WARP_LANES
 WARPGROUP_ROWS = WARPS * MMA_ROWS
 """The rows of A and of the result: 16 of each warp."""
-WARPGROUP_ARCHITECTURE = "sm_90a"
-"""The only architecture that has the instructions: neither sm_90 nor a later one does."""
 MAX_COLUMNS = 256
 """The most columns of B and of the result."""
 A_REGISTERS = 4
@@ -131,7 +129,7 @@ class WarpgroupInstruction(msgspec.Struct, frozen=True):
     def is_on(self, gpu: Gpu) -> bool:
         """Return whether a GPU has the instruction."""
         has_version = PTX_VERSIONS.index(gpu.ptx) >= PTX_VERSIONS.index(SPARSE_PTX)
-        return has_version and gpu.architecture.name == WARPGROUP_ARCHITECTURE
+        return has_version and gpu.architecture.has_warpgroups
 
 
 _FLOATS = ("float16", "float32")

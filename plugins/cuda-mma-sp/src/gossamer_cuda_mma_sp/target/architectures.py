@@ -46,6 +46,8 @@ class GpuArchitecture(msgspec.Struct, frozen=True):
     block_memory: int
     multiprocessors: int
     shared_memory: int = 48 * KIB
+    has_warpgroups: bool = False
+    """True if four warps multiply matrices together (`wgmma`)."""
 
     @property
     def number(self) -> int:
@@ -105,7 +107,7 @@ ARCHITECTURES = {
         GpuArchitecture("sm_87", "7.4", 163 * KIB, 16),
         GpuArchitecture("sm_89", "7.8", 99 * KIB, 142),
         GpuArchitecture("sm_90", "7.8", 227 * KIB, 132),
-        GpuArchitecture("sm_90a", "8.0", 227 * KIB, 132),
+        GpuArchitecture("sm_90a", "8.0", 227 * KIB, 132, has_warpgroups=True),
         GpuArchitecture("sm_100", "8.6", 227 * KIB, 148),
         GpuArchitecture("sm_100a", "8.6", 227 * KIB, 148),
         GpuArchitecture("sm_103", "8.8", 227 * KIB, 160),

@@ -1,3 +1,1 @@
 """Instructions that the lanes of warps and warpgroups execute together."""
-
-# Other operations: none occurs.
