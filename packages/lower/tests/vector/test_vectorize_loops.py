@@ -8,7 +8,7 @@ from vector_programs import HEADER, SCRATCH
 
 from gossamer_ir.errors import UnsupportedError
 from gossamer_ir.interpret import run
-from gossamer_ir.nodes import Compare, For, Guard, If, LaneReduce, Ramp
+from gossamer_ir.nodes import Compare, For, Guard, If, LaneReduce, Prefetch, Ramp
 from gossamer_ir.script import parse_module
 from gossamer_ir.traversal.walk import walk
 from gossamer_lower import lower_to_flat
@@ -195,6 +195,41 @@ def test_other_nests_are_not_groups(old, new):
     assert old in text
     module = lower_to_flat(parse_module(text.replace(old, new)))
     assert "u_rest" not in {node.var for node in walk(module) if isinstance(node, For)}
+
+
+PREFETCHES = """        T.prefetch(X, t * ({group}) + 64)
+        for q in T.unroll(2):
+            if t < 3:
+                T.prefetch(P, t * ({group}) + q)
+"""
+
+
+@pytest.mark.parametrize("n", [0, 1, 7, 8, 21])
+@pytest.mark.parametrize("is_grouped", [False, True])
+def test_prefetches_after_a_reduction_run_with_whole_vectors_only(is_grouped, n):
+    text = grouped("4") if is_grouped else tiled("4", "S[0] = S[0] + X[@]")
+    text += PREFETCHES.format(group=8 if is_grouped else 4)
+    module = lower_to_flat(parse_module(text))
+    whole, rest = [node for node in walk(module) if isinstance(node, For)]
+    counts = [
+        sum(isinstance(node, Prefetch) for node in walk(*loop.body)) for loop in (whole, rest)
+    ]
+    assert counts == [3, 0]
+    assert not any(isinstance(node, LaneReduce) for node in walk(*whole.body))
+    x = np.arange(1, n + 1, dtype=np.float32)
+    total = np.ones(1, dtype=np.float32)
+    run(module, {"x": x, "y": x.copy(), "p": np.zeros(n, np.int32), "s": total, "n": n})
+    assert total[0] == 1 + x[2 if is_grouped else 0 :].sum()
+
+
+@pytest.mark.parametrize(
+    "after", ["        T.prefetch(X, T.int64(S[0]))", "        Y[t] = S[0]", "        P[t] = 1"]
+)
+def test_what_else_follows_a_reduction_runs_after_each_vector(after):
+    text = tiled("4", "S[0] = S[0] + X[@]") + after + "\n"
+    module = lower_to_flat(parse_module(text))
+    (loop,) = [node for node in walk(module) if isinstance(node, For)]
+    assert any(isinstance(node, LaneReduce) for node in walk(*loop.body))
 
 
 def test_a_guard_reads_only_in_the_lanes_that_the_mask_lets_through():

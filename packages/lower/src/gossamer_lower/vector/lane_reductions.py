@@ -46,12 +46,14 @@ from gossamer_ir.nodes import (
     If,
     LaneReduce,
     Load,
+    Prefetch,
     Ramp,
     ReduceOp,
     Select,
     Stmt,
     Store,
 )
+from gossamer_ir.traversal.buffer_uses import buffers_accessed
 from gossamer_ir.traversal.free_vars import free_vars
 from gossamer_ir.traversal.lazy_conjunction import conjunction_with_lazy_reads
 from gossamer_ir.traversal.names import Namer
@@ -124,33 +126,41 @@ class LaneReducer:
         self._namer = namer
 
     def with_partial_results(self, outer: For) -> tuple[Stmt, ...] | None:
-        """Return a loop around a lane reduction with one partial result per lane; None for other loops."""
+        """Return a loop around a lane reduction with one partial result per lane; None for other loops.
+
+        Prefetches at the end of an iteration are those of whole vectors: the remainder is short.
+        """
+        outer, prefetches = _split_prefetches(outer)
         loops = loops_of_groups(outer)
         if loops is not None:
-            return self._with_groups(outer, loops)
+            return self._with_groups(outer, loops, prefetches)
         inner = outer.body[0] if len(outer.body) == 1 else None
         # Anything else in the loop could read the element between two of its iterations.
         if not isinstance(inner, For) or inner.kind != "vectorized":
             return None
         reduction = lane_reduction(inner)
-        if reduction is None or not self._may_be_stored_after(outer, inner, reduction):
+        if reduction is None or not self._may_be_stored_after(
+            outer, inner, reduction, prefetches=prefetches
+        ):
             return None
         peeled = self._peel_bound(outer, inner, reduction)
         results = _PartialResults(inner, reduction, self._namer)
         condition = reduction.condition if peeled is None else peeled.others
         accumulate = _under_shared_part(results.accumulate(condition), condition, inner.var)
         extent = outer.extent if peeled is None else peeled.whole
-        main = replace(outer, extent=extent, body=accumulate)
+        main = replace(outer, extent=extent, body=(*accumulate, *prefetches))
         code = (*results.clear(), main, *self._combine_partials(outer, inner, peeled, results))
         return simplify_body(code)
 
-    def _with_groups(self, outer: For, loops: tuple[For, For]) -> tuple[Stmt, ...] | None:
+    def _with_groups(
+        self, outer: For, loops: tuple[For, For], prefetches: tuple[Stmt, ...]
+    ) -> tuple[Stmt, ...] | None:
         """Return whole groups of vectors without masks, and those left over with masks."""
         vectors, inner = loops
         reduction = lane_reduction(inner) if _has_masked_remainder(inner) else None
         if reduction is None or vectors.var in free_vars(*reduction.reduction.store.indices):
             return None
-        if not self._may_be_stored_after(outer, inner, reduction):
+        if not self._may_be_stored_after(outer, inner, reduction, prefetches=prefetches):
             return None
         groups = vector_groups(outer, loops, reduction.condition, point=self._point)
         if groups is None:
@@ -162,7 +172,12 @@ class LaneReducer:
         )
         is_nonnegative = self._point.is_nonnegative(groups.bound)
         code = grouped_loops(
-            groups, whole=whole, masked=masked, namer=self._namer, is_nonnegative=is_nonnegative
+            groups,
+            whole=whole,
+            masked=masked,
+            prefetches=prefetches,
+            namer=self._namer,
+            is_nonnegative=is_nonnegative,
         )
         return simplify_body((*results.clear(), *code, results.total()))
 
@@ -179,13 +194,17 @@ class LaneReducer:
             return (_masked_remainder(outer, inner, peeled, body=masked), total)
         return (total, self._serial_remainder(outer, inner, peeled, store=results.store))
 
-    def _may_be_stored_after(self, outer: For, inner: For, reduction: LaneReduction) -> bool:
+    def _may_be_stored_after(
+        self, outer: For, inner: For, reduction: LaneReduction, *, prefetches: tuple[Stmt, ...]
+    ) -> bool:
         """Return whether all iterations accumulate into one element, over one range of lanes. The element
         must be in bounds even if the loop has no iteration, or all lanes are masked off: the combined result
         is stored in any case."""
         store = reduction.reduction.store
         return (
             not any(outer.var in free_vars(at) for at in store.indices)
+            # What is prefetched could depend on partial sums.
+            and store.buffer not in buffers_accessed(*prefetches)
             and is_invariant(inner.start, outer.body, self._point.function)
             and all(
                 self._point.is_in_range(at, extent)
@@ -250,6 +269,24 @@ class LaneReducer:
     def _covers(self, outer: For, lanes: int, bound: Expr) -> bool:
         reached = mul(outer.extent, index(lanes))
         return self._point.is_at_most(bound, reached)
+
+
+def _split_prefetches(loop: For) -> tuple[For, tuple[Stmt, ...]]:
+    """Return a loop without the prefetches at the end of its body, and these."""
+    count = len(loop.body)
+    while count and _is_prefetch(loop.body[count - 1]):
+        count -= 1
+    return replace(loop, body=loop.body[:count]), loop.body[count:]
+
+
+# Other statements: they do more than prefetch.
+def _is_prefetch(stmt: Stmt) -> bool:
+    match stmt:
+        case Prefetch():
+            return True
+        case For(kind="serial" | "unrolled", body=body) | If(then_body=body, else_body=()):
+            return all(map(_is_prefetch, body))
+    return False
 
 
 def _masked_remainder(outer: For, inner: For, peeled: _Peeled, *, body: tuple[Stmt, ...]) -> If:

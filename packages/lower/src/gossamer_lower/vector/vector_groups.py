@@ -82,10 +82,12 @@ def grouped_loops(
     *,
     whole: tuple[Stmt, ...],
     masked: tuple[Stmt, ...],
+    prefetches: tuple[Stmt, ...],
     namer: Namer,
     is_nonnegative: bool,
 ) -> tuple[Stmt, ...]:
-    """Return the loop over whole groups, and that over the vectors that are left over."""
+    """Return the loop over whole groups, with prefetches after each, and that over the vectors that are left
+    over."""
     outer, vectors, lanes = groups.outer, groups.vectors, groups.lanes
     count = floordiv(groups.bound, groups.group)
     # A negative bound would make the number of groups negative, and the rest would start before 0.
@@ -96,7 +98,7 @@ def grouped_loops(
     var = namer.fresh(f"{vectors.var}_rest")
     at = {outer.var: count, vectors.var: index_var(var)}
     return (
-        replace(outer, extent=count, body=(replace(vectors, body=whole),)),
+        replace(outer, extent=count, body=(replace(vectors, body=whole), *prefetches)),
         For(var, ZERO, extent, substitute_body(masked, at)),
     )
 
