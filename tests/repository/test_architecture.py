@@ -21,6 +21,8 @@ pytestmark = pytest.mark.unserialized
 MODULE = re.compile(r"/(?:src|site-packages)/(gossamer\w*/.+)$")
 """The path of a module in its distribution, in the tree as well as where a wheel is installed."""
 HOP = re.compile(r"^\| \d+\. .+? \| `(.+?)` \| `([\w.]+)`", re.MULTILINE)
+CELL = 250
+"""The most characters of a cell of a table: longer ones are paragraphs, or several rows."""
 FEATURES = 23
 """The columns of the dense operands here. No other test has as many, whose kernels would be kept."""
 
@@ -187,3 +189,9 @@ def test_the_caches_of_a_call_are_listed(root):
         place = path.relative_to(source).as_posix()
         memos = re.findall(r"^(\w+)\b.*= MemoKey\b", path.read_text(), re.MULTILINE)
         assert {(name, place) for name in memos} <= set(listed)
+
+
+def test_a_cell_of_a_table_can_be_read_at_a_glance(page):
+    rows = [line.split("|") for line in page.splitlines() if line.startswith("|")]
+    assert len(rows) > 100
+    assert [cell for cells in rows for cell in cells if len(cell) > CELL] == []

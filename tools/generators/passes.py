@@ -49,8 +49,13 @@ def order() -> Iterator[str]:
                 yield f"| `{record.name}` {word} `{other}` | {reason} |"
 
 
+PASSES_OF_ROW = 7
+"""The number of passes in a row of the table of stages. A cell with all that lead to the flat stage would be
+too long to read."""
+
+
 def by_stage() -> Iterator[str]:
-    """Yield a row for each stage, with the passes that lead to it, and one for devices."""
+    """Yield rows for each stage, with the passes that lead to it, and for devices."""
     names: dict[str, list[str]] = {}
     for record in _pipeline("main"):
         is_single = record.takes in (("coordinate",), ("position",))
@@ -58,7 +63,9 @@ def by_stage() -> Iterator[str]:
         names.setdefault(stage, []).append(f"`{record.name}`")
     names["flat, for a device"] = [f"`{record.name}`" for record in _pipeline("device")]
     for stage, passes in names.items():
-        yield f"| {stage} | {', '.join(passes)} |"
+        for start in range(0, len(passes), PASSES_OF_ROW):
+            title = f"{stage}, continued" if start else stage
+            yield f"| {title} | {', '.join(passes[start : start + PASSES_OF_ROW])} |"
 
 
 def extension_point_rows() -> Iterator[str]:

@@ -81,7 +81,8 @@ def errors_are_reasons(probe: Callable[P, Probe]) -> Callable[P, Probe]:
 
 @runtime_checkable
 class Backend(Protocol):
-    """Compiles flat modules to kernels. The module `capabilities` lists the words of `capabilities`."""
+    """Compiles flat modules to kernels, and loads them. The recipe `docs/extending/backend.md` says which
+    test checks each member."""
 
     @property
     def name(self) -> str:
@@ -97,7 +98,8 @@ class Backend(Protocol):
 
     @property
     def capabilities(self) -> frozenset[str]:
-        """The words for what it can compile; other modules are refused before `compile` is called."""
+        """Words of the table `CAPABILITIES`, for what it can compile; modules that need others are refused
+        before `compile` is called."""
 
     def targets(self) -> tuple[str, ...]:
         """Return targets to offer to users, the default first."""

@@ -78,11 +78,9 @@ RowForm: TypeAlias = (
     pattern=('`out[i, k] = out[i, k] + ...` over row, fiber and features (`[I, J, K]`, "SRS")'),
     programs="the same times a matrix; segments of features",
     schedule=(
-        "features in tiles of vector registers, aligned to the cache lines of the dense operand if it "
-        "stays in the shared cache; rows of a larger operand are prefetched; large results are stored "
-        "around the caches; several partial sums of long rows of a few vectors, whose operand is packed "
-        "if it is small; tiles of features of a large operand that is used often run in parallel, each "
-        "packed by its thread"
+        "features in tiles of vector registers, with aligned or prefetched rows of the dense operand; "
+        "long rows of a few vectors have several partial sums; a large operand that is used often is "
+        "packed by threads, each for its tile of features"
     ),
 )
 def row_spmm(module: Module, context: RuleContext) -> PatternMatch | None:

@@ -89,9 +89,8 @@ INDEPENDENT_VECTORS = 4
         "CSR, ELL, DCSR and bucketed rows times a vector; sums and extrema of rows and segments"
     ),
     schedule=(
-        "a row's result in a register; vectors of partial results if rows are long enough or terms "
-        "are contiguous; several rows in the lanes of a vector if all are short and gathers fast enough; "
-        "three rows side by side if many have the columns of the row before"
+        "a row's result in a register: one term at a time, or by vectors of partial results; several short "
+        "rows in the lanes of a vector; three rows side by side if many have equal columns"
     ),
 )
 def row_spmv(module: Module, context: RuleContext) -> PatternMatch | None:
