@@ -31,7 +31,7 @@ from tests.fuzzing.lowered.native_process import NativeProcess, Outcome
 from tests.fuzzing.lowered.programs.draw_lowered import draw_lowered
 from tests.fuzzing.lowered.step_drawing import COMMON, WEIGHTS
 from tests.fuzzing.oracle.coordinate_tables import Undecided
-from tests.fuzzing.schedules.drawers import DRAWERS, NOT_DRAWN
+from tests.fuzzing.schedules.argument_generators import GENERATORS, NOT_DRAWN
 
 pytestmark = pytest.mark.unserialized
 
@@ -74,11 +74,11 @@ def test_schedules_change_no_meaning():
 
 def test_each_primitive_is_drawn_or_has_a_reason():
     unsafe = {op for op in PRIMITIVES if op.startswith("unsafe_")}
-    assert DRAWERS.keys() == PRIMITIVES.keys() - unsafe - NOT_DRAWN.keys(), (
+    assert GENERATORS.keys() == PRIMITIVES.keys() - unsafe - NOT_DRAWN.keys(), (
         "the user vouches for what is unsafe"
     )
-    assert DRAWERS.keys() >= OF_COORDINATES, "there are no sparse iterations at the later stages"
-    assert all(WEIGHTS.get(op, COMMON) > 0 for op in DRAWERS)
+    assert GENERATORS.keys() >= OF_COORDINATES, "there are no sparse iterations at the later stages"
+    assert all(WEIGHTS.get(op, COMMON) > 0 for op in GENERATORS)
 
 
 def test_everything_that_has_to_be_met_is_drawn():

@@ -24,26 +24,26 @@ from tests.fuzzing.execution.races import Race, require_no_race
 from tests.fuzzing.loop_nests.nests import draw_nest
 from tests.fuzzing.programs.draw_program import draw_program
 from tests.fuzzing.programs.handwritten import draw_written, parsed, usable
+from tests.fuzzing.schedules.argument_generators import GENERATORS, NOT_DRAWN, Scene
+from tests.fuzzing.schedules.argument_generators.from_signature import generator_from_signature
 from tests.fuzzing.schedules.draw_schedule import REFUSED_SCHEDULES
-from tests.fuzzing.schedules.drawers import DRAWERS, NOT_DRAWN, Scene
-from tests.fuzzing.schedules.drawers.from_signature import drawer_from_signature
 from tests.fuzzing.schedules.sequences import Sequence
 
 pytestmark = pytest.mark.unserialized
 
 
-def test_each_primitive_has_a_drawer():
+def test_each_primitive_has_an_argument_generator():
     safe = {name for name in PRIMITIVES if not name.startswith("unsafe_")}
-    assert DRAWERS.keys() == safe - NOT_DRAWN.keys()
+    assert GENERATORS.keys() == safe - NOT_DRAWN.keys()
 
 
-def test_a_primitive_without_a_drawer_of_its_own_is_drawn_by_its_signature():
-    drawer = drawer_from_signature("cache_read")
-    assert drawer is not None
-    drawn = drawer(Scene(Random(0), SCALE))
+def test_a_primitive_without_a_generator_of_its_own_is_drawn_by_its_signature():
+    generator = generator_from_signature("cache_read")
+    assert generator is not None
+    drawn = generator(Scene(Random(0), SCALE))
     assert drawn == {"block": "scale", "buffer": drawn["buffer"], "scope": drawn["scope"]}
-    assert drawer_from_signature("compute_inline")(Scene(Random(0), SPMM_COORDINATE)) is None
-    assert drawer_from_signature("split") is None, "nothing says which factors"
+    assert generator_from_signature("compute_inline")(Scene(Random(0), SPMM_COORDINATE)) is None
+    assert generator_from_signature("split") is None, "nothing says which factors"
 
 
 def test_sequences_change_no_meaning():

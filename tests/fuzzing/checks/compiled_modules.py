@@ -56,10 +56,10 @@ class Compilation(NamedTuple):
 
 def draw_compilation(rng: Random) -> Compilation:
     """A flat module, half of the time with all its vectors made scalable, and a target."""
-    drawer = rng.choice((_of_corpus, _of_corpus, _lowered, _scheduled))
+    draw = rng.choice((_of_corpus, _of_corpus, _lowered, _scheduled))
     module = None
     while module is None or has_too_many_nodes(module):
-        module = _or_none(drawer, rng)
+        module = _or_none(draw, rng)
     target = rng.choice(TARGETS)
     if rng.random() < 0.7:
         parsed = Target.parse(target)
@@ -69,10 +69,10 @@ def draw_compilation(rng: Random) -> Compilation:
     return Compilation(made_scalable(module) if rng.random() < 0.5 else module, target)
 
 
-def _or_none(drawer: Callable[[Random], Module], rng: Random) -> Module | None:
+def _or_none(draw: Callable[[Random], Module], rng: Random) -> Module | None:
     """A module; None if it cannot be lowered."""
     try:
-        return drawer(rng)
+        return draw(rng)
     except GossamerError:
         return None
 

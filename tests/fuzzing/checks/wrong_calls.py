@@ -25,7 +25,7 @@ from gossamer_schedule.trace.replay import parameters_of
 from gossamer_testkit import script, script_names
 from tests.fuzzing.lowered.programs.draw_lowered import draw_lowered
 from tests.fuzzing.lowered.programs.scope import EXTREMES
-from tests.fuzzing.schedules.drawers import DRAWERS, INTRINSICS, Scene
+from tests.fuzzing.schedules.argument_generators import GENERATORS, INTRINSICS, Scene
 
 TIMEOUT_SECONDS = 60.0
 """Seconds after which a call counts as hanging."""
@@ -106,10 +106,10 @@ def _odd(rng: Random, module: Module) -> Any:
 def _arguments(rng: Random, op: str, module: Module) -> dict[str, Any]:
     """Arguments of a primitive: valid ones with one changed, or arbitrary ones."""
     names = [name.strip(". []=").split("=")[0] for name in parameters_of(op)]
-    drawer = DRAWERS.get(op)
+    generator = GENERATORS.get(op)
     drawn = None
-    if drawer is not None and rng.random() < 0.6:
-        drawn = drawer(Scene(rng, module))
+    if generator is not None and rng.random() < 0.6:
+        drawn = generator(Scene(rng, module))
     args = dict(drawn or {name: _odd(rng, module) for name in names if rng.random() < 0.8})
     for _ in range(rng.choice((0, 1, 1, 2))):
         name = rng.choice([*args, *names, *(["unknown"] if rng.random() < 0.05 else [])])
@@ -311,8 +311,8 @@ def _trace(rng: Random) -> Call:
     """A trace as JSON with some bytes changed, for a builder."""
     module = _module(rng)
     builder = ScheduleBuilder(module, intrinsics=INTRINSICS)
-    for op in rng.choices([*DRAWERS], k=12):
-        args = DRAWERS[op](Scene(rng, builder.module))
+    for op in rng.choices([*GENERATORS], k=12):
+        args = GENERATORS[op](Scene(rng, builder.module))
         if args is not None:
             try:
                 builder.replay((Step(op, args),))

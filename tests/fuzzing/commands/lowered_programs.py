@@ -33,7 +33,7 @@ from tests.fuzzing.lowered.programs.draw_lowered import draw_lowered
 from tests.fuzzing.lowered.programs.lowered_program import Lowered
 from tests.fuzzing.lowered.step_drawing import Steps, replayed
 from tests.fuzzing.oracle.coordinate_tables import Undecided
-from tests.fuzzing.schedules.drawers import DRAWERS
+from tests.fuzzing.schedules.argument_generators import GENERATORS
 from tests.fuzzing.schedules.sequences import Traces, shortest
 
 FULL_RUN_PROGRAMS = 20_000
@@ -168,7 +168,7 @@ def main(options: Namespace, console: Console) -> int:
 def too_seldom(total: Programs) -> list[str]:
     """The features that occurred, and the primitives that were accepted, less often than the number of
     programs demands."""
-    accepted = dict.fromkeys(sorted(DRAWERS.keys() - OF_COORDINATES), ENOUGH_ACCEPTED)
+    accepted = dict.fromkeys(sorted(GENERATORS.keys() - OF_COORDINATES), ENOUGH_ACCEPTED)
     natively = _fewer(total.met_natively, NATIVELY, total.native_unscheduled / MANY_NATIVE)
     return [
         *_fewer(total.met, REQUIRED, (total.judged - total.scheduled) / FULL_RUN_PROGRAMS),

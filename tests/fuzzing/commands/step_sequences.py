@@ -34,8 +34,8 @@ from tests.fuzzing.loop_nests.nests import draw_nest
 from tests.fuzzing.programs.draw_program import draw_program
 from tests.fuzzing.programs.handwritten import Written, draw_written
 from tests.fuzzing.programs.program import Program
+from tests.fuzzing.schedules.argument_generators import GENERATORS
 from tests.fuzzing.schedules.draw_schedule import REFUSED_SCHEDULES
-from tests.fuzzing.schedules.drawers import DRAWERS
 from tests.fuzzing.schedules.sequences import (
     SCALABLE_WEIGHTS,
     Sequence,
@@ -186,7 +186,7 @@ def shortcomings(total: Sequences) -> list[str]:
     """The requirements that the run does not meet, given its number of sequences."""
     share = min(total.judged / FULL_RUN_SEQUENCES, 1)
     lacks = [] if total.steps >= ENOUGH_STEPS else ["too short sequences"]
-    for op in DRAWERS:
+    for op in GENERATORS:
         times, programs = total.accepted[op], total.counts[op]
         if times < ENOUGH * share or programs < min(ENOUGH_PROGRAMS, total.judged):
             lacks.append(f"{op} accepted {times} times on {programs} programs")
@@ -224,7 +224,7 @@ def scalable_shortcomings(total: Sequences) -> list[str]:
 
 def table(total: Sequences) -> Table:
     table = Table("primitive", "tried", "accepted", "programs", title="What was applied")
-    for op in sorted(DRAWERS):
+    for op in sorted(GENERATORS):
         counts = total.tried[op], total.accepted[op], total.counts[op]
         table.add_row(op, *map(str, counts))
     return table

@@ -15,7 +15,7 @@ from gossamer_ir.interchange.records import Step, Trace
 from gossamer_ir.nodes import Module, StageName
 from gossamer_schedule import ScheduleBuilder
 from tests.fuzzing.lowered.programs.scope import EXTREMES
-from tests.fuzzing.schedules.drawers import DRAWERS, INTRINSICS, Scene
+from tests.fuzzing.schedules.argument_generators import GENERATORS, INTRINSICS, Scene
 from tests.fuzzing.schedules.sequences import Traces, elements, iterations
 
 MAX_ITERATIONS, MAX_ELEMENTS, TRIES = 30_000, 1_000_000, 3
@@ -74,9 +74,9 @@ class Steps:
 
     def _drawn(self, builder: ScheduleBuilder) -> Step | None:
         scene = Scene(self.rng, builder.module, builder.trace, for_threads=True)
-        weights = [self.weights.get(op, WEIGHTS.get(op, COMMON)) for op in DRAWERS]
-        for op in self.rng.choices([*DRAWERS], weights, k=6):
-            args = DRAWERS[op](scene)
+        weights = [self.weights.get(op, WEIGHTS.get(op, COMMON)) for op in GENERATORS]
+        for op in self.rng.choices([*GENERATORS], weights, k=6):
+            args = GENERATORS[op](scene)
             if args is not None:
                 is_extreme = self.rng.random() < EXTREME
                 return Step(op, extreme(self.rng, args) if is_extreme else args)

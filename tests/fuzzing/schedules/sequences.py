@@ -18,7 +18,7 @@ from gossamer_ir.traversal.walk import stmts, walk
 from gossamer_schedule import ScheduleBuilder
 from gossamer_schedule.cursor.cursor_at import ADDRESSABLE_BODIES
 from tests.fuzzing.programs.generators import beside
-from tests.fuzzing.schedules.drawers import DRAWERS, INTRINSICS, Scene
+from tests.fuzzing.schedules.argument_generators import GENERATORS, INTRINSICS, Scene
 
 Traces: TypeAlias = Mapping[StageName, Trace]
 
@@ -97,10 +97,10 @@ class Sequence:
         if later is not None:
             return later
         scene = self._scene(self.rng, builder)
-        ops = [op for op in DRAWERS if op not in LATER]
+        ops = [op for op in GENERATORS if op not in LATER]
         weights = [self.weights.get(op, WEIGHTS.get(op, COMMON)) for op in ops]
         for op in self.rng.choices(ops, weights, k=5):
-            args = DRAWERS[op](scene)
+            args = GENERATORS[op](scene)
             if args is not None:
                 return Step(op, args)
         return None
@@ -113,7 +113,7 @@ class Sequence:
             if op == "convert_lanes" and self.is_scalable:
                 often = CONVERTED
             if rng.random() < (0.5 if op in self.weights else often):
-                args = DRAWERS[op](scene)
+                args = GENERATORS[op](scene)
                 if args is not None:
                     return Step(op, args)
         return None

@@ -7,9 +7,9 @@ from typing import Any, TypeAlias
 
 import msgspec
 
-from gossamer_formats.counterparts.binsparse_format import BinsparseFormat
-from gossamer_formats.counterparts.scipy_matrix import ScipyMatrix
-from gossamer_formats.counterparts.torch_layout import TorchLayout
+from gossamer_formats.external_formats.binsparse_format import BinsparseFormat
+from gossamer_formats.external_formats.scipy_matrix import ScipyMatrix
+from gossamer_formats.external_formats.torch_layout import TorchLayout
 from gossamer_formats.pruning.pruning_rule import PruningRule
 from gossamer_ir.nodes import FormatDescription
 from gossamer_ir.support.arrays import Array

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-from gossamer_formats.counterparts.binsparse_format import BinsparseFormat
-from gossamer_formats.counterparts.scipy_compressed import SCIPY_CSC
-from gossamer_formats.counterparts.torch_layout import TorchLayout
+from gossamer_formats.external_formats.binsparse_format import BinsparseFormat
+from gossamer_formats.external_formats.scipy_compressed import SCIPY_CSC
+from gossamer_formats.external_formats.torch_layout import TorchLayout
 from gossamer_formats.format import MAX_VARIANTS, Format
 from gossamer_formats.storage import with_value_dtype
 from gossamer_ir.nodes import FormatDescription

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-from gossamer_formats.counterparts.binsparse_format import BinsparseFormat
+from gossamer_formats.external_formats.binsparse_format import BinsparseFormat
 from gossamer_formats.format import MAX_VARIANTS, Format
 from gossamer_formats.storage import with_value_dtype
 from gossamer_ir.nodes import FormatDescription

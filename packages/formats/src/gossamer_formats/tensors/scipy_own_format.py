@@ -9,9 +9,9 @@ import numpy as np
 
 from gossamer_formats.checks.array_checks import require_value_dtype
 from gossamer_formats.checks.coordinate_order import without_order
-from gossamer_formats.counterparts.matrix_checks import require_matrix
-from gossamer_formats.counterparts.scipy_matrix import ScipyArrays, ScipyMatrix
 from gossamer_formats.destinations.dtypes import with_dtypes_of
+from gossamer_formats.external_formats.matrix_checks import require_matrix
+from gossamer_formats.external_formats.scipy_matrix import ScipyArrays, ScipyMatrix
 from gossamer_formats.format import MAX_VARIANTS
 from gossamer_formats.registry.formats import FORMATS
 from gossamer_formats.storage import Storage

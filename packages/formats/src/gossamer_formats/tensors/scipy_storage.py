@@ -12,8 +12,8 @@ from gossamer_formats.checks.array_checks import require_value_dtype
 from gossamer_formats.checks.shapes import required_shape
 from gossamer_formats.checks.storage_checks import check_storage
 from gossamer_formats.conversion_by_numpy.csr_matrices import csr_storage
-from gossamer_formats.counterparts.matrix_checks import require_matrix
-from gossamer_formats.counterparts.scipy_matrix import compressed_arrays
+from gossamer_formats.external_formats.matrix_checks import require_matrix
+from gossamer_formats.external_formats.scipy_matrix import compressed_arrays
 from gossamer_formats.memory.available_memory import available_memory
 from gossamer_formats.storage import Storage
 from gossamer_formats.tensors.scipy_own_format import require_convertible

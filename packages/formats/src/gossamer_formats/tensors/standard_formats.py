@@ -20,10 +20,10 @@ COORDINATE_FORMAT = "coo"
 
 
 def in_format_with(
-    tensor: SparseTensor, counterpart: Callable[[Format], T | None]
+    tensor: SparseTensor, external_of: Callable[[Format], T | None]
 ) -> tuple[SparseTensor, T]:
-    """Return the tensor itself and the counterpart of its format, if its record has one; else a conversion to
-    CSR, or to coordinates unless the tensor has two dimensions. Duplicates are kept.
+    """Return the tensor itself and its external format, if it has one; else a conversion to CSR, or to
+    coordinates unless the tensor has two dimensions. Duplicates are kept.
 
     >>> from operator import attrgetter
     >>> from scipy.sparse import eye_array
@@ -33,19 +33,15 @@ def in_format_with(
     ('csr', 'sparse_csr')
     """
     format = FORMATS.find(tensor.format)
-    counterpart_record = counterpart(format) if format is not None else None
+    external = external_of(format) if format is not None else None
     # The name alone is not enough: any description may have it.
-    if (
-        format is not None
-        and counterpart_record is not None
-        and is_format(tensor.description, format.name)
-    ):
-        return tensor, counterpart_record
+    if format is not None and external is not None and is_format(tensor.description, format.name):
+        return tensor, external
     name = "csr" if tensor.ndim == 2 else COORDINATE_FORMAT
-    counterpart_record = counterpart(format_named(name))
-    if counterpart_record is None:
-        raise InternalError(f"The format '{name}' has no such counterpart.")
-    return convert(tensor, name, duplicates="keep").tensor, counterpart_record
+    external = external_of(format_named(name))
+    if external is None:
+        raise InternalError(f"The format '{name}' has no such external format.")
+    return convert(tensor, name, duplicates="keep").tensor, external
 
 
 def in_coordinates(tensor: SparseTensor) -> SparseTensor:

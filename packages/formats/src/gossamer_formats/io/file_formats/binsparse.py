@@ -1,7 +1,7 @@
 """Binsparse files (`.bsp.h5`): a JSON descriptor and arrays in an HDF5 container.
 
 The formats are those of the specification (https://graphblas.org/binsparse-specification, version 0.1) that
-formats here name as their counterparts (`BinsparseFormat`). HDF5 is the container of its reference
+formats here name as their external ones (`BinsparseFormat`). HDF5 is the container of its reference
 implementations, and the specification does not define how other containers store the descriptor. `h5py` reads
 it, and is imported only here: install `gossamer-formats[binsparse]`.
 

@@ -1,9 +1,15 @@
-"""Drawers of the primitives that decompose reductions."""
+"""Argument generators of the primitives that decompose reductions."""
 
 from __future__ import annotations
 
 from gossamer_ir.nodes import Binary, Block, Store
-from tests.fuzzing.schedules.drawers.scene import Drawer, Drawn, Scene, loaded, stored
+from tests.fuzzing.schedules.argument_generators.scene import (
+    ArgumentGenerator,
+    Drawn,
+    Scene,
+    loaded,
+    stored,
+)
 
 
 def decompose_reduction(scene: Scene) -> Drawn:
@@ -45,7 +51,7 @@ def _is_combining(block: Block, after: Block) -> bool:
     return len(operations) == 2 and (len({*operations}) == 1 or operations == ["add", "sub"])
 
 
-DRAWERS: dict[str, Drawer] = {
+GENERATORS: dict[str, ArgumentGenerator] = {
     primitive.__name__: primitive
     for primitive in (decompose_reduction, rfactor, fuse_reduction_epilogue)
 }

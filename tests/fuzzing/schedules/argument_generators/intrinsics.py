@@ -1,5 +1,5 @@
-"""Drawers of `blockize` and of the primitives that use intrinsics, with intrinsics of an invented machine
-for every dtype.
+"""Argument generators of `blockize` and of the primitives that use intrinsics, with those of an invented
+machine for every dtype.
 """
 
 from __future__ import annotations
@@ -7,7 +7,12 @@ from __future__ import annotations
 from gossamer_ir.core.dtypes import SCALARS
 from gossamer_ir.interchange.records import Intrinsic
 from gossamer_ir.nodes import Binary, Block, For, Load, Store
-from tests.fuzzing.schedules.drawers.scene import Drawer, Drawn, Scene, constant_extent
+from tests.fuzzing.schedules.argument_generators.scene import (
+    ArgumentGenerator,
+    Drawn,
+    Scene,
+    constant_extent,
+)
 
 LANES = (2, 3, 4, 8)
 VALUES = {"copy": "A[{at}]", "sum": "C[0] + A[{at}]", "dot": "C[0] + A[{at}] * B[{at}]"}
@@ -84,6 +89,6 @@ INTRINSICS = tuple(
     _intrinsic(kind, lanes, dtype)
     for kind in VALUES for lanes in LANES for dtype in SCALARS if dtype not in ("handle", "bool")
 )  # fmt: skip
-DRAWERS: dict[str, Drawer] = {
+GENERATORS: dict[str, ArgumentGenerator] = {
     primitive.__name__: primitive for primitive in (blockize, tensorize, sparse_tensorize)
 }

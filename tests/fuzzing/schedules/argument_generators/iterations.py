@@ -1,9 +1,9 @@
-"""Drawers of the primitives of the coordinate stage."""
+"""Argument generators of the primitives of the coordinate stage."""
 
 from __future__ import annotations
 
 from gossamer_ir.nodes import FuseAxes, OverAxis
-from tests.fuzzing.schedules.drawers.scene import Drawer, Drawn, Scene
+from tests.fuzzing.schedules.argument_generators.scene import ArgumentGenerator, Drawn, Scene
 
 
 def sparse_reorder(scene: Scene) -> Drawn:
@@ -57,7 +57,7 @@ def sparse_compute_at(scene: Scene) -> Drawn:
     return {"iteration": first.name, "into": second.name, "var": var}
 
 
-DRAWERS: dict[str, Drawer] = {
+GENERATORS: dict[str, ArgumentGenerator] = {
     primitive.__name__: primitive
     for primitive in (sparse_reorder, sparse_fuse, sparse_unfuse, sparse_compute_at)
 }

@@ -1,11 +1,11 @@
-"""Drawers of the primitives that make several loops or versions of one."""
+"""Argument generators of the primitives that make several loops or versions of one."""
 
 from __future__ import annotations
 
 from gossamer_ir.core.build import integer_value
 from gossamer_ir.nodes import Block, For, IfThenElse, Select, Store
 from gossamer_schedule.safe_accesses.expression_arguments import index_vars_at
-from tests.fuzzing.schedules.drawers.scene import Drawer, Drawn, Scene
+from tests.fuzzing.schedules.argument_generators.scene import ArgumentGenerator, Drawn, Scene
 
 POINTS = (
     (1,), (2,), (3,), (0, 2), (1, 2), (0,), (2**62,), ("n // 4 * 4",), ("n // 2",), ("n - 1",), (2, "n"),
@@ -92,7 +92,7 @@ def _sizes(scene: Scene) -> list[str]:
     return [param.name for param in scene.function.params if param.dtype == "int64"]
 
 
-DRAWERS: dict[str, Drawer] = {
+GENERATORS: dict[str, ArgumentGenerator] = {
     primitive.__name__: primitive
     for primitive in (
         add_unit_loop,

@@ -1,9 +1,9 @@
-"""Drawers of the primitives that change where elements are stored."""
+"""Argument generators of the primitives that change where elements are stored."""
 
 from __future__ import annotations
 
 from gossamer_ir.nodes import AnyBuffer, SparseBuffer
-from tests.fuzzing.schedules.drawers.scene import Drawer, Drawn, Scene
+from tests.fuzzing.schedules.argument_generators.scene import ArgumentGenerator, Drawn, Scene
 
 SCOPES = (*("global", "local") * 4, "shared")
 
@@ -45,6 +45,6 @@ def _digits(scene: Scene, name: str) -> list[str]:
     return scene.rng.choice(([name], apart, apart, folded))
 
 
-DRAWERS: dict[str, Drawer] = {
+GENERATORS: dict[str, ArgumentGenerator] = {
     primitive.__name__: primitive for primitive in (set_scope, storage_align, transform_layout)
 }

@@ -1,4 +1,4 @@
-"""Drawers that follow from the signature of a primitive, for primitives without a drawer of their own."""
+"""Argument generators that follow from the signatures of primitives, for those without one of their own."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 from gossamer_schedule import PRIMITIVES
 from gossamer_schedule.cursor.cursor_at import name_of
 from gossamer_schedule.definition.arguments import argument_types
-from tests.fuzzing.schedules.drawers.scene import Drawer, Drawn, Scene
+from tests.fuzzing.schedules.argument_generators.scene import ArgumentGenerator, Drawn, Scene
 
 SCOPES = ("global", "local")
 
@@ -23,8 +23,8 @@ CHOICES: Mapping[str, Callable[[Scene], Any]] = {
 """What an argument of each name may be."""
 
 
-def drawer_from_signature(op: str) -> Drawer | None:
-    """The drawer of the required arguments; None if one of them has no entry in `CHOICES`."""
+def generator_from_signature(op: str) -> ArgumentGenerator | None:
+    """The generator of the required arguments; None if one of them has no entry in `CHOICES`."""
     _, required = argument_types(PRIMITIVES[op])
     if not CHOICES.keys() >= {*required}:
         return None

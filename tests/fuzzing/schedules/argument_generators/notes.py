@@ -1,9 +1,15 @@
-"""Drawers of annotations and of samples, which do not change the program."""
+"""Argument generators of annotations and of samples, which do not change the program."""
 
 from __future__ import annotations
 
 from gossamer_schedule.cursor.cursor_at import name_of
-from tests.fuzzing.schedules.drawers.scene import Drawer, Drawn, Scene, loaded, stored
+from tests.fuzzing.schedules.argument_generators.scene import (
+    ArgumentGenerator,
+    Drawn,
+    Scene,
+    loaded,
+    stored,
+)
 
 KEYS = ("origin", "note")
 
@@ -51,7 +57,7 @@ def sample_categorical(scene: Scene) -> Drawn:
     return {"name": name, "candidates": (2, 3, 4), "seed": seed, **weights}
 
 
-DRAWERS: dict[str, Drawer] = {
+GENERATORS: dict[str, ArgumentGenerator] = {
     primitive.__name__: primitive
     for primitive in (
         annotate, unannotate, sample_categorical, hide_buffer_access, set_block_filter,

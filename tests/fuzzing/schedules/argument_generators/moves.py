@@ -1,4 +1,4 @@
-"""Drawers of the primitives that move a block to its consumer or its producer."""
+"""Argument generators of the primitives that move a block to its consumer or its producer."""
 
 from __future__ import annotations
 
@@ -6,7 +6,12 @@ from collections.abc import Sequence
 
 from gossamer_ir.nodes import Allocate, For
 from gossamer_schedule.cursor.cursor_at import Cursor
-from tests.fuzzing.schedules.drawers.scene import Drawer, Drawn, Scene, stored
+from tests.fuzzing.schedules.argument_generators.scene import (
+    ArgumentGenerator,
+    Drawn,
+    Scene,
+    stored,
+)
 
 
 def compute_at(scene: Scene) -> Drawn:
@@ -65,7 +70,7 @@ def reverse_compute_inline(scene: Scene) -> Drawn:
     return site and {"block": site.node.name}
 
 
-DRAWERS: dict[str, Drawer] = {
+GENERATORS: dict[str, ArgumentGenerator] = {
     primitive.__name__: primitive
     for primitive in (
         compute_at, reverse_compute_at, sample_compute_location, compute_inline,

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from gossamer_formats.counterparts.matrix_checks import (
+from gossamer_formats.external_formats.matrix_checks import (
     matrix_values,
     require_arrays,
     require_matrix,

@@ -1,4 +1,4 @@
-"""Drawers of the primitives that change the kind of a loop."""
+"""Argument generators of the primitives that change the kind of a loop."""
 
 from __future__ import annotations
 
@@ -7,7 +7,13 @@ from gossamer_ir.traversal.walk import walk
 from gossamer_schedule import PRIMITIVES
 from gossamer_schedule.cursor.cursor_at import Cursor
 from gossamer_schedule.definition.arguments import choices_of
-from tests.fuzzing.schedules.drawers.scene import Drawer, Drawn, Scene, constant_extent, loaded
+from tests.fuzzing.schedules.argument_generators.scene import (
+    ArgumentGenerator,
+    Drawn,
+    Scene,
+    constant_extent,
+    loaded,
+)
 
 MAX_COPIES = 16
 SCALABLE_LANES = (*("native",) * 4, "2 * T.vscale()", "4 * T.vscale()", 4, 8)
@@ -100,7 +106,7 @@ def prefetch(scene: Scene) -> Drawn:
     }
 
 
-DRAWERS: dict[str, Drawer] = {
+GENERATORS: dict[str, ArgumentGenerator] = {
     primitive.__name__: primitive
     for primitive in (parallel, vectorize, convert_lanes, unroll, bind, pipeline, prefetch)
 }

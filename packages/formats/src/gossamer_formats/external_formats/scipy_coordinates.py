@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from gossamer_formats.checks.index_checks import check_indices
-from gossamer_formats.counterparts.matrix_checks import matrix_values, require_arrays
-from gossamer_formats.counterparts.scipy_matrix import ScipyArrays, ScipyMatrix, scipy_class
+from gossamer_formats.external_formats.matrix_checks import matrix_values, require_arrays
+from gossamer_formats.external_formats.scipy_matrix import ScipyArrays, ScipyMatrix, scipy_class
 from gossamer_formats.storage import Storage
 from gossamer_ir.errors import FormatError
 

@@ -1,4 +1,4 @@
-"""Drawers of the primitives that add caches."""
+"""Argument generators of the primitives that add caches."""
 
 from __future__ import annotations
 
@@ -6,7 +6,13 @@ from collections.abc import Sequence
 
 from gossamer_ir.nodes import Block, Load, Search, Store
 from gossamer_ir.traversal.walk import walk
-from tests.fuzzing.schedules.drawers.scene import Drawer, Drawn, Scene, loaded, stored
+from tests.fuzzing.schedules.argument_generators.scene import (
+    ArgumentGenerator,
+    Drawn,
+    Scene,
+    loaded,
+    stored,
+)
 
 SCOPES = ("local", "global")
 MAX_CACHES = 4
@@ -87,7 +93,7 @@ def _reindexed(scene: Scene, drawn: Drawn) -> Drawn:
     return drawn | {"order": tuple(scene.rng.sample(names, len(names)))}
 
 
-DRAWERS: dict[str, Drawer] = {
+GENERATORS: dict[str, ArgumentGenerator] = {
     primitive.__name__: primitive
     for primitive in (
         cache_read, cache_region, cache_write, cache_inplace, cache_index, reindex,

@@ -1,4 +1,4 @@
-"""Drawers of the primitives that restructure loops."""
+"""Argument generators of the primitives that restructure loops."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from gossamer_ir.core.build import integer_value
 from gossamer_ir.nodes import Block, For, Load
 from gossamer_ir.traversal.free_vars import free_vars
 from gossamer_ir.traversal.walk import walk
-from tests.fuzzing.schedules.drawers.scene import Drawer, Drawn, Scene
+from tests.fuzzing.schedules.argument_generators.scene import ArgumentGenerator, Drawn, Scene
 
 FACTORS = (
     (None, 2), (None, 3), (None, 4), (None, 8), (None, 16), (None, 2, 4), (None, 1), (2, None),
@@ -107,7 +107,7 @@ def uniform_extent(scene: Scene) -> Drawn:
     return drawn
 
 
-DRAWERS: dict[str, Drawer] = {
+GENERATORS: dict[str, ArgumentGenerator] = {
     primitive.__name__: primitive
     for primitive in (split, sample_perfect_tile, fuse, reorder, lift_loop, align, uniform_extent)
 }

@@ -6,12 +6,12 @@ from typing import Any
 
 import numpy as np
 
-from gossamer_formats.counterparts.matrix_checks import (
+from gossamer_formats.external_formats.matrix_checks import (
     matrix_values,
     require_arrays,
     require_values,
 )
-from gossamer_formats.counterparts.scipy_matrix import ScipyArrays, ScipyMatrix, scipy_class
+from gossamer_formats.external_formats.scipy_matrix import ScipyArrays, ScipyMatrix, scipy_class
 from gossamer_formats.storage import Storage
 from gossamer_ir.errors import FormatError
 from gossamer_ir.support.message_texts import amount

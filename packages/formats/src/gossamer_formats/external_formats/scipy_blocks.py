@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from gossamer_formats.counterparts.scipy_matrix import (
+from gossamer_formats.external_formats.scipy_matrix import (
     ScipyArrays,
     ScipyMatrix,
     compressed_arrays,

@@ -1,4 +1,4 @@
-"""The input of a drawer: a module, the names that a step may use, and a source of choices."""
+"""The input of a generator: a module, the names that a step may use, and a source of choices."""
 
 from __future__ import annotations
 
@@ -148,4 +148,4 @@ def constant_extent(site: Cursor) -> int | None:
     return integer_value(site.node.extent)
 
 
-Drawer: TypeAlias = Callable[[Scene], Drawn]
+ArgumentGenerator: TypeAlias = Callable[[Scene], Drawn]

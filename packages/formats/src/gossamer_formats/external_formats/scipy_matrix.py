@@ -9,7 +9,7 @@ import msgspec
 import numpy as np
 
 from gossamer_formats.checks.index_checks import check_indices, check_indptr
-from gossamer_formats.counterparts.matrix_checks import (
+from gossamer_formats.external_formats.matrix_checks import (
     matrix_values,
     require_arrays,
     require_values,
