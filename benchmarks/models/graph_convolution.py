@@ -12,6 +12,8 @@ from benchmarks.matrices import load_matrix
 from benchmarks.models.model_problem import Arrays, ModelProblem, random_arrays
 from gossamer_ir.support.arrays import Array
 
+NEAR_ZERO = 0.05
+"""The distance from 0 within which `bias_between_values` looks for a gap."""
 GRAPHS = ("cora", "pubmed", "ppi_graphsaint", "ogbn_arxiv")
 FEATURES, HIDDEN, CLASSES = 128, 64, 40
 
@@ -72,7 +74,35 @@ def _problem(
         **{name: widths[name[1]] for name in weights},
     )
     arrays |= {"indptr": matrix.indptr, "indices": matrix.indices, "values": matrix.data}
+    arrays["b1"] = bias_between_values(_features_before_relu(arrays), arrays["b1"])
     return ModelProblem(model, graph, arrays, (*weights, "b1", "b2"), oracle)
+
+
+def _features_before_relu(arrays: Mapping[str, Array]) -> Array:
+    """Return the features of the first layer before relu."""
+    x = arrays["x"].astype(np.float64)
+    before: Array = matrix_of(arrays) @ (x @ arrays["w1"]) + arrays["b1"]
+    return before + x @ arrays["w1_root"] if "w1_root" in arrays else before
+
+
+def bias_between_values(before: Array, bias: Array) -> Array:
+    """Return the bias moved, so that the values of each column that are next to 0 are as far from it as they
+    can be: 0 comes to the middle of their widest gap near 0.
+
+    relu has no derivative at 0. A value that is 0 but for its rounding has either of two gradients, which
+    differ by far more than rounding. Among millions of values there is one. `before` has the values with the
+    bias.
+
+    >>> bias_between_values(np.array([[-0.04], [1e-9], [0.02]]), np.array([0.5], np.float32))
+    array([0.52], dtype=float32)
+    """
+    moved = bias.copy()
+    for column, values in enumerate(before.T):
+        near = np.sort(values[np.abs(values) < NEAR_ZERO])
+        if len(near) > 1:
+            widest = np.argmax(np.diff(near))
+            moved[column] -= (near[widest] + near[widest + 1]) / 2
+    return moved
 
 
 def matrix_of(arrays: Mapping[str, Array]) -> sparse.csr_matrix:

@@ -111,6 +111,14 @@ def test_weights_are_scaled_by_their_rows():
     assert arrays["x"].std() == pytest.approx(1, rel=0.05)
 
 
+def test_a_moved_bias_keeps_values_before_relu_away_from_zero():
+    values, bias = RNG.standard_normal((500, 3)), np.zeros(3, np.float32)
+    values[0] = 1e-9
+    moved = graph_convolution.bias_between_values(values, bias)
+    assert np.abs(values + moved).min() > 1e-3
+    assert np.abs(moved).max() < graph_convolution.NEAR_ZERO
+
+
 def test_the_sheets_show_ratios_and_whether_goals_are_met():
     times = [
         ModelTime("gcn", "cora", None, "training", 2, {"gossamer_torch": 1.0, "pyg": 2.0}),
