@@ -1,4 +1,5 @@
-"""What torch tells about transforms of `torch.func` by private names only; it has no public ones for it."""
+"""What torch tells by private names only, since it has no public ones: about transforms of `torch.func`, and
+about what else follows a call."""
 
 from __future__ import annotations
 
@@ -15,6 +16,32 @@ def has_func_transforms() -> bool:
     (False, tensor([1., 1.]))
     """
     return torch._C._are_functorch_transforms_active()
+
+
+def is_followed() -> bool:
+    """Return whether something follows the operators of this thread, so that torch has to know of a call: a
+    trace, a transform, a mode of dispatch, such as fake tensors, or the profiler.
+
+    >>> is_followed(), torch.func.vmap(lambda x: x * is_followed())(torch.ones(2))
+    (False, tensor([1., 1.]))
+    """
+    return (
+        torch.compiler.is_compiling()
+        or has_func_transforms()
+        or torch._C._len_torch_dispatch_stack() > 0
+        or torch._C._get_tracing_state() is not None
+        or torch._C._autograd._profiler_enabled()
+    )
+
+
+def is_wrapped(tensor: torch.Tensor) -> bool:
+    """Return whether a tensor is that of a transform, around another one, and has no memory; gradients may
+    read it after the transform.
+
+    >>> torch.func.vmap(lambda x: x * is_wrapped(x))(torch.ones(2)), is_wrapped(torch.ones(2))
+    (tensor([1., 1.]), False)
+    """
+    return torch._C._functorch.is_functorch_wrapped_tensor(tensor)
 
 
 def without_func_transforms() -> AbstractContextManager[None]:

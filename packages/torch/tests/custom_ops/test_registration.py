@@ -78,3 +78,27 @@ def test_gradients_that_are_not_needed_are_not_computed():
     torch.testing.assert_close(x.grad, y)
     assert asked == [{"x"}]
     assert result.grad_fn.tensors == ["y"]
+
+
+def test_a_call_that_nothing_follows_runs_the_kernel(arrays):
+    matrix = gt.SparseMatrix(*arrays, random(5), shape=(3, 4))
+    X = random(4, 3).requires_grad_()
+    assert type(gt.spmm(matrix, X).grad_fn).__name__ == "spmmBackward"
+    with torch.profiler.profile() as profile:
+        gt.spmm(matrix, X)
+    assert "gossamer::spmm" in {event.key for event in profile.key_averages()}
+
+
+class Marked(torch.Tensor):
+    """A subclass, whose results are of the subclass, too."""
+
+
+def test_tensors_that_torch_has_to_resolve_give_the_same_product(arrays):
+    matrix = gt.SparseMatrix(*arrays, random(5), shape=(3, 4))
+    X = random(4, 3)
+    negative = torch.complex(X, -X).conj().imag
+    assert negative.is_neg()
+    torch.testing.assert_close(gt.spmm(matrix, negative), gt.spmm(matrix, X))
+    product = gt.spmm(matrix, X.as_subclass(Marked))
+    assert type(product) is Marked
+    torch.testing.assert_close(product.as_subclass(torch.Tensor), gt.spmm(matrix, X))

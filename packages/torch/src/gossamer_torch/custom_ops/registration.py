@@ -1,7 +1,9 @@
 """Registration of operators with torch: the kernel, the fake for tracing, the gradients and the rule of vmap.
 
 torch computes the gradients of a registered operator itself, also in compiled graphs, but not in transforms
-of `torch.func`. These transform a `torch.autograd.Function` that calls the operator.
+of `torch.func`. These transform a `torch.autograd.Function` that calls the operator. A call that nothing
+follows runs the kernel: torch's way to it takes a tenth of a millisecond, as long as a product of a small
+graph.
 """
 
 from __future__ import annotations
@@ -14,7 +16,7 @@ import torch
 
 from gossamer_ir.support.as_tuple import as_tuple
 from gossamer_torch.checks import forward_mode_error
-from gossamer_torch.func_transforms import has_func_transforms
+from gossamer_torch.func_transforms import has_func_transforms, is_followed, is_wrapped
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -118,7 +120,7 @@ def register_operator(definition: OperatorDefinition) -> Callable[..., Any]:
     registered.register_fake(definition.new_results)
     registered.register_vmap(_vmap_rule(registered, definition))
     if definition.rule is None:
-        return registered
+        return _unless_followed(definition.kernel, registered)
     save, backward = _autograd(definition, definition.rule)
     registered.register_autograd(backward, setup_context=save)
     members = {
@@ -128,15 +130,69 @@ def register_operator(definition: OperatorDefinition) -> Callable[..., Any]:
         "backward": staticmethod(backward),
         "jvp": staticmethod(_refuse_forward_mode),
     }
+    transformed: Any = type(definition.name, (torch.autograd.Function,), members)
+
+    def call_followed(*inputs: Any) -> Any:
+        # To call the function always would add a fifth to the time of a call.
+        if not torch.compiler.is_compiling() and has_func_transforms():
+            return transformed.apply(*inputs)
+        return registered(*inputs)
+
+    return _unless_followed(_with_gradients(definition, save, backward), call_followed)
+
+
+def _unless_followed(
+    direct: Callable[..., Any], followed: Callable[..., Any]
+) -> Callable[..., Any]:
+    """Return the function that calls the first one, or the second if torch has to know of the call."""
+
+    def call(*inputs: Any) -> Any:
+        if is_followed() or not all(map(_is_plain, inputs)):
+            return followed(*inputs)
+        return direct(*inputs)
+
+    return call
+
+
+def _is_plain(value: Any) -> bool:
+    """Return whether a kernel can take an input as it is: a tensor that is not of a subclass or a transform,
+    on the CPU and without a lazy negation, or anything else but a symbol."""
+    if isinstance(value, torch.Tensor):
+        return (
+            type(value) in _PLAIN_TENSORS
+            and value.is_cpu
+            and not value.is_neg()
+            and not is_wrapped(value)
+        )
+    return not isinstance(value, torch.SymInt)
+
+
+_PLAIN_TENSORS = (torch.Tensor, torch.nn.Parameter)
+
+
+def _with_gradients(
+    definition: OperatorDefinition, save: Callable[..., None], backward: Callable[..., Any]
+) -> Callable[..., Any]:
+    """Return the function that runs the kernel, and if a gradient is needed, saves what that reads."""
+
+    def forward(ctx: Any, *inputs: Any) -> Any:
+        output = definition.kernel(*inputs)
+        save(ctx, inputs, output)
+        return output
+
+    members = {"forward": staticmethod(forward), "backward": staticmethod(backward)}
     function: Any = type(definition.name, (torch.autograd.Function,), members)
 
     def call(*inputs: Any) -> Any:
-        # To call the function always would add a fifth to the time of a call.
-        if not torch.compiler.is_compiling() and has_func_transforms():
+        if torch.is_grad_enabled() and any(map(_requires_grad, inputs)):
             return function.apply(*inputs)
-        return registered(*inputs)
+        return definition.kernel(*inputs)
 
     return call
+
+
+def _requires_grad(value: Any) -> bool:
+    return isinstance(value, torch.Tensor) and value.requires_grad
 
 
 def _refuse_forward_mode(ctx: Any, *tangents: Any) -> Any:
