@@ -16,8 +16,8 @@ from gossamer_formats.descriptions.sell import sell
 from gossamer_ir.script import parse_module
 from gossamer_ir.transform.specialize import specialize
 from gossamer_machine import Machine
-from gossamer_machine.sizing.csr_form import CsrForm, csr_form
-from gossamer_machine.sizing.selected_rows import row_loads
+from gossamer_machine.schedule_policy.csr_form import CsrForm, csr_form
+from gossamer_machine.schedule_policy.gathered_rows import row_loads
 from gossamer_schedule.rules import schedule_report
 from gossamer_schedule.rules.decisions.gather_tiling import tiles_of
 from gossamer_testkit import script
@@ -59,7 +59,7 @@ STEPS_OF_FORMS = {
     "packed_sums": {"rfactor", "cache_region"},
     "sums": {"rfactor"},
     "packed_tiles": {"cache_region"},
-    "selected_rows": set(),
+    "gathered_rows": set(),
 }
 """The steps that make partial sums and that pack, of the schedule of each form."""
 ALIGNED_SUMS = {"rfactor", "align"}
@@ -93,7 +93,7 @@ def test_the_default_schedule_of_csr_has_the_form_that_the_model_expects(
     steps = {step.op for step in schedule_report(module, MACHINE, stats).schedule.loop}
     form = csr_form(features, "float32", MACHINE, stats)
     made = steps & {"rfactor", "cache_region"}
-    is_aligned = form == "selected_rows" and steps >= ALIGNED_SUMS
+    is_aligned = form == "gathered_rows" and steps >= ALIGNED_SUMS
     assert made == ({"rfactor"} if is_aligned else STEPS_OF_FORMS[form])
 
 

@@ -7,13 +7,15 @@ generation, they change only how gathers are compiled, and what becomes of scala
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
+from typing import Literal, TypeAlias, get_args
 
 import msgspec
 
 from gossamer_ir.errors import ArgumentError
 from gossamer_ir.interchange.records import Target
 
-GATHER_SPEEDS = ("fast", "moderate", "slow")
+GatherSpeed: TypeAlias = Literal["fast", "moderate", "slow"]
+GATHER_SPEEDS: tuple[GatherSpeed, ...] = get_args(GatherSpeed)
 """Time of a vector of gathered elements compared with loads of its elements one by one: less, about as
 long, or longer."""
 
@@ -73,7 +75,7 @@ CPU_OPTIONS = (
     CpuOption("l3", _bytes, 32 << 20, "a number of bytes"),
     CpuOption(
         "gathers",
-        {speed: speed for speed in GATHER_SPEEDS}.get,
+        dict[str, str](zip(GATHER_SPEEDS, GATHER_SPEEDS, strict=True)).get,
         "moderate",
         f"one of {', '.join(GATHER_SPEEDS)}",
     ),

@@ -7,12 +7,14 @@ registers its own (`gossamer_schedules`), which are tried first.
 
 from __future__ import annotations
 
+from typing import cast
+
 import msgspec
 
 from gossamer_ir.core.dtypes import VSCALE_UNIT_BITS, DType
 from gossamer_ir.interchange.records import Target
 from gossamer_ir.support.typed_calls import typed
-from gossamer_machine.cpu_options import CPU_OPTIONS, NATIVE_VSCALE, NO_VSCALE
+from gossamer_machine.cpu_options import CPU_OPTIONS, NATIVE_VSCALE, NO_VSCALE, GatherSpeed
 
 
 class Grid(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -45,8 +47,7 @@ class Machine(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The bytes of the second level."""
     shared_cache: int = 32 << 20
     """The bytes of the last level."""
-    gathers: str = "moderate"
-    """One of `GATHER_SPEEDS`."""
+    gathers: GatherSpeed = "moderate"
     cores: int = 32
     """The processors on which a kernel runs unless it is told otherwise."""
     fixed_vscale: int | None = 512 // VSCALE_UNIT_BITS
@@ -116,7 +117,7 @@ def machine_of(target: Target) -> Machine:
         least_vector_bits=bits,
         private_cache=int(values["l2"]),
         shared_cache=int(values["l3"]),
-        gathers=str(values["gathers"]),
+        gathers=cast(GatherSpeed, values["gathers"]),
         cores=int(values["cores"]),
         fixed_vscale=None if vscale == NO_VSCALE else int(vscale),
     )

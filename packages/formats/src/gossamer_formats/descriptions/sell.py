@@ -12,7 +12,7 @@ from gossamer_formats.storage import with_value_dtype
 from gossamer_ir.nodes import FormatDescription
 from gossamer_ir.script import parse_format
 from gossamer_ir.support.arrays import Array
-from gossamer_machine.sizing.row_lengths import window_rows
+from gossamer_machine.schedule_policy.row_lengths import window_rows
 
 _SCRIPT = """
 @T.format

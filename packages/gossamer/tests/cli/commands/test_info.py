@@ -91,7 +91,7 @@ def test_the_text_has_bars_estimates_and_reasons(command, pruned_file):
     (choice,) = (line for line in lines if line.startswith("spmm, "))
     assert choice.startswith("spmm, 128 features, 1,000,000 calls: tiled_csr (tile_columns=")
     assert "because" in output.out
-    assert "rows are selected from an operand" in output.out
+    assert "rows are gathered from an operand" in output.out
     assert max(map(len, lines)) <= 100
 
 

@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from gossamer_ir.interchange.records import Stats
 from gossamer_machine import Machine
-from gossamer_machine.sizing.selected_rows import PREFETCH, least_of_sums
+from gossamer_machine.schedule_policy.gathered_rows import PREFETCH, least_of_sums
 from gossamer_schedule.rules.analysis.gathers import Gather
 from gossamer_schedule.rules.decisions.alignment import row_alignment_verdict
 from gossamer_schedule.rules.decisions.gather_tiling import tiles_of

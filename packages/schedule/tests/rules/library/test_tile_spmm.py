@@ -14,7 +14,7 @@ from gossamer_ir.script import parse_module
 from gossamer_ir.transform.specialize import specialize
 from gossamer_ir.verify import verify
 from gossamer_machine import Machine
-from gossamer_machine.sizing.column_tiles import (
+from gossamer_machine.schedule_policy.column_tiles import (
     MAX_PACKED_VECTORS,
     MAX_PANEL,
     MIN_PANEL,

@@ -2,15 +2,15 @@
 
 The default schedule has one of several forms (`gossamer_schedule/rules/library/row_spmm.py`). Long rows of
 one or two vectors are added to several sums, tiles of features of a large operand are packed, and in other
-cases rows are selected from the operand where it is. Rule and model both ask `csr_form` which one it is.
+cases rows are gathered from the operand where it is. Rule and model both ask `csr_form` which one it is.
 """
 
 from __future__ import annotations
 
 from gossamer_machine.machine import Machine
-from gossamer_machine.sizing.csr_form import csr_form
-from gossamer_machine.sizing.selected_rows import row_loads
-from gossamer_machine.sizing.thread_copies import packed_vectors
+from gossamer_machine.schedule_policy.csr_form import csr_form
+from gossamer_machine.schedule_policy.gathered_rows import row_loads
+from gossamer_machine.schedule_policy.thread_copies import packed_vectors
 from gossamer_tune.model.estimate import Estimate
 from gossamer_tune.model.operand_loads import (
     CROSSED_CYCLES,
@@ -46,12 +46,12 @@ def csr_times_dense(matrix: MatrixProperties, workload: Workload) -> tuple[Estim
             return (_summed_rows(matrix, workload, is_packed=False),)
         case "packed_tiles":
             return (_packed_tiles(matrix, workload),)
-        case "selected_rows":
-            return (_selected_rows(matrix, workload),)
+        case "gathered_rows":
+            return (_gathered_rows(matrix, workload),)
 
 
-def selected_rows_cycles(matrix: MatrixProperties, workload: Workload) -> float:
-    """Return the cycles of a product in which rows are selected from the operand where it is, the sum over
+def gathered_rows_cycles(matrix: MatrixProperties, workload: Workload) -> float:
+    """Return the cycles of a product in which rows are gathered from the operand where it is, the sum over
     all threads."""
     machine, row_bytes = workload.machine, workload.row_bytes
     loads = row_loads(workload.columns, workload.dtype, machine, scheduled_stats(matrix))
@@ -69,13 +69,13 @@ def selected_rows_cycles(matrix: MatrixProperties, workload: Workload) -> float:
     return tiles * _row_cycles(matrix, machine, vectors, load=load, row_bytes=row_bytes)
 
 
-def _selected_rows(matrix: MatrixProperties, workload: Workload) -> Estimate:
+def _gathered_rows(matrix: MatrixProperties, workload: Workload) -> Estimate:
     operand = matrix.columns * workload.row_bytes
     reason = (
-        f"rows are selected from an operand of {operand / 1e6:.3g} MB, {matrix.groups.fresh:.0%} of them not "
+        f"rows are gathered from an operand of {operand / 1e6:.3g} MB, {matrix.groups.fresh:.0%} of them not "
         "by neighboring rows"
     )
-    cycles = on_threads(selected_rows_cycles(matrix, workload), workload)
+    cycles = on_threads(gathered_rows_cycles(matrix, workload), workload)
     return Estimate("csr", {}, cycles, 0.0, reason)
 
 
@@ -105,10 +105,10 @@ def _packed_tiles(matrix: MatrixProperties, workload: Workload) -> Estimate:
     cycles = tiles * _row_cycles(matrix, machine, vectors, load=load, row_bytes=row_bytes)
     cycles += _pack_cycles(matrix, workload)
     # The rule packs only where that was measured to pay.
-    cycles = min(cycles, selected_rows_cycles(matrix, workload))
+    cycles = min(cycles, gathered_rows_cycles(matrix, workload))
     cycles = on_threads(cycles, workload)
     copy = matrix.columns * row_bytes
-    reason = f"each tile of features is packed, and rows are selected from {copy / 1e6:.3g} MB"
+    reason = f"each tile of features is packed, and rows are gathered from {copy / 1e6:.3g} MB"
     return Estimate("csr", {}, cycles, 0.0, reason)
 
 

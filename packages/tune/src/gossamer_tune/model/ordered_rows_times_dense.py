@@ -7,7 +7,7 @@ from gossamer_tune.model.csr_times_dense import (
     ELEMENT_CYCLES,
     RESULT_CYCLES,
     ROW_CYCLES,
-    selected_rows_cycles,
+    gathered_rows_cycles,
 )
 from gossamer_tune.model.estimate import Estimate
 from gossamer_tune.model.operand_loads import FIRST_CACHE, LOAD_CYCLES
@@ -54,7 +54,7 @@ def ordered_rows_times_dense(matrix: MatrixProperties, workload: Workload) -> tu
     of the costs with the reuse of columns in both orders."""
     if matrix.reuse is None or matrix.ordered_reuse is None or workload.columns == 1:
         return ()
-    csr = selected_rows_cycles(matrix, workload)
+    csr = gathered_rows_cycles(matrix, workload)
     unordered = _cycles(matrix, workload, matrix.reuse)
     ordered = _cycles(matrix, workload, matrix.ordered_reuse)
     ordered += matrix.rows * _scattered_row_cycles(matrix, workload)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from gossamer_ir.interchange.records import Stats
 from gossamer_ir.support.message_texts import readable_size
 from gossamer_machine.machine import Machine
-from gossamer_machine.sizing.selected_rows import MIN_ALIGNED, largest_aligned
+from gossamer_machine.schedule_policy.gathered_rows import MIN_ALIGNED, largest_aligned
 from gossamer_schedule.rules.analysis.gathers import Gather
 from gossamer_schedule.rules.decisions.verdict import Verdict, pays, pays_not
 from gossamer_schedule.rules.steps.trace_builder import TraceBuilder

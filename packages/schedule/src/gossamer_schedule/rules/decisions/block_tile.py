@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from gossamer_ir.support.message_texts import amount
 from gossamer_machine.machine import Machine
-from gossamer_machine.sizing.blocks import (
+from gossamer_machine.schedule_policy.blocks import (
     BROADCAST_COST,
     LOAD_COST,
     MAX_TILE_VECTORS,

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from gossamer_ir.interchange.records import Stats
 from gossamer_ir.support.message_texts import amount
 from gossamer_machine.machine import Machine
-from gossamer_machine.sizing.selected_rows import (
+from gossamer_machine.schedule_policy.gathered_rows import (
     MIN_ALIGNED,
     PREFETCH,
     PREFETCHED_VECTORS,

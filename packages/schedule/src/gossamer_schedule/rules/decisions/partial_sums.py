@@ -16,10 +16,10 @@ from gossamer_ir.interchange.records import Stats
 from gossamer_ir.nodes import Function, Iteration
 from gossamer_ir.support.message_texts import amount
 from gossamer_machine.machine import Machine
-from gossamer_machine.sizing.blocks import IN_FLIGHT
-from gossamer_machine.sizing.csr_form import CsrForm
-from gossamer_machine.sizing.row_lengths import MIN_TERMS
-from gossamer_machine.sizing.selected_rows import least_of_sums
+from gossamer_machine.schedule_policy.blocks import IN_FLIGHT
+from gossamer_machine.schedule_policy.csr_form import CsrForm
+from gossamer_machine.schedule_policy.gathered_rows import least_of_sums
+from gossamer_machine.schedule_policy.row_lengths import MIN_TERMS
 from gossamer_schedule.rules.analysis.gathers import Gather
 from gossamer_schedule.rules.analysis.outputs import has_rows_and_init, may_reassociate
 from gossamer_schedule.rules.decisions.alignment import (

@@ -11,7 +11,12 @@ import msgspec
 from gossamer_ir.interchange.records import Stats
 from gossamer_ir.nodes import Function, Iteration
 from gossamer_machine.machine import Machine
-from gossamer_machine.sizing.row_lengths import MAX_ROW_IN_LANE, SPREAD, WINDOW_BITS, are_lanes
+from gossamer_machine.schedule_policy.row_lengths import (
+    MAX_ROW_IN_LANE,
+    SPREAD,
+    WINDOW_BITS,
+    are_lanes,
+)
 from gossamer_schedule.rules.analysis.outputs import has_rows_and_init
 from gossamer_schedule.rules.decisions.parallel_rows import run_rows_in_parallel
 from gossamer_schedule.rules.decisions.verdict import Verdict, pays, pays_not

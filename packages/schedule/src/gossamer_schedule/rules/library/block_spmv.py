@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from gossamer_ir.nodes import Module
 from gossamer_machine.machine import Machine
-from gossamer_machine.sizing.blocks import MIN_LANE_COLUMNS
+from gossamer_machine.schedule_policy.blocks import MIN_LANE_COLUMNS
 from gossamer_schedule.rules.analysis.iterations import single_iteration
 from gossamer_schedule.rules.analysis.outputs import may_reassociate
 from gossamer_schedule.rules.decisions.parallel_rows import run_rows_in_parallel

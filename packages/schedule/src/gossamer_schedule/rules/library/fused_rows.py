@@ -17,7 +17,7 @@ from gossamer_ir.errors import ScheduleError
 from gossamer_ir.interchange.records import Decision
 from gossamer_ir.nodes import Axis, Function, Iteration, Module
 from gossamer_machine.machine import Machine
-from gossamer_machine.sizing.selected_rows import PREFETCH
+from gossamer_machine.schedule_policy.gathered_rows import PREFETCH
 from gossamer_schedule.primitives.coordinate.sparse_compute_at import sparse_compute_at
 from gossamer_schedule.rules.analysis.iterations import (
     axes_of,

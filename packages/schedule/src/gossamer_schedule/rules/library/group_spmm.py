@@ -10,7 +10,7 @@ from __future__ import annotations
 from gossamer_ir.nodes import Module
 from gossamer_ir.support.message_texts import amount, readable_size
 from gossamer_machine.cache_line import LINE_BYTES
-from gossamer_machine.sizing.selected_rows import PREFETCH
+from gossamer_machine.schedule_policy.gathered_rows import PREFETCH
 from gossamer_schedule.rules.decisions.alignment import align_to_rows
 from gossamer_schedule.rules.decisions.gather_tiling import GatherTiling, gather_tiling
 from gossamer_schedule.rules.decisions.nontemporal import (

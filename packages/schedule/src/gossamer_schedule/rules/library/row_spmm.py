@@ -22,7 +22,7 @@ from msgspec.structs import replace
 
 from gossamer_ir.nodes import Function, Iteration, Module
 from gossamer_ir.support.message_texts import amount
-from gossamer_machine.sizing.csr_form import csr_form
+from gossamer_machine.schedule_policy.csr_form import csr_form
 from gossamer_schedule.rules.analysis.iterations import single_iteration
 from gossamer_schedule.rules.analysis.outputs import has_rows_and_init
 from gossamer_schedule.rules.decisions.alignment import align_to_rows
@@ -69,7 +69,7 @@ from gossamer_schedule.rules.steps.trace_builder import TraceBuilder
 
 RowForm: TypeAlias = (
     SumsForm
-    | Literal["single_features", "dot_products", "packed_tiles", "whole_tiles", "selected_rows"]
+    | Literal["single_features", "dot_products", "packed_tiles", "whole_tiles", "gathered_rows"]
 )
 """The forms of `csr_form` and of `sums_form`, and those of programs without vectors of features."""
 
@@ -105,8 +105,8 @@ def row_spmm(module: Module, context: RuleContext) -> PatternMatch | None:
             _run_packed_tiles(trace, pattern, context=context)
         case "whole_tiles":
             _run_whole_tiles(trace, pattern, context=context)
-        case "selected_rows":
-            _run_selected_rows(trace, pattern, context=context, has_rows=has_rows)
+        case "gathered_rows":
+            _run_gathered_rows(trace, pattern, context=context, has_rows=has_rows)
     return PatternMatch(pattern.text, trace)
 
 
@@ -125,7 +125,7 @@ def _form(
     if machine.is_scalable:
         if pattern.features == 1:
             return "dot_products"
-        return "whole_tiles" if whole_tiles_verdict(pattern, machine).pays else "selected_rows"
+        return "whole_tiles" if whole_tiles_verdict(pattern, machine).pays else "gathered_rows"
     may_pack = gather.operand is not None
     by_sizes = csr_form(gather.features, gather.dtype, machine, stats, may_pack=may_pack)
     if not context.is_sibling:
@@ -134,7 +134,7 @@ def _form(
             return sums
     if pattern.features == 1:
         return "dot_products"
-    return by_sizes if by_sizes == "packed_tiles" and has_rows else "selected_rows"
+    return by_sizes if by_sizes == "packed_tiles" and has_rows else "gathered_rows"
 
 
 def _other_forms(
@@ -148,7 +148,7 @@ def _other_forms(
     gather, machine = pattern.gather, context.machine
     if not pattern.is_regular or pattern.features in (None, 1):
         return
-    yield "selected_rows"
+    yield "gathered_rows"
     if machine.is_scalable:
         if whole_tiles_verdict(pattern, machine).pays:
             yield "whole_tiles"
@@ -208,7 +208,7 @@ def _run_packed_tiles(trace: TraceBuilder, pattern: RowReduction, *, context: Ru
     _store(trace, pattern, copy_block=nests.copy_block, context=context)
 
 
-def _run_selected_rows(
+def _run_gathered_rows(
     trace: TraceBuilder, pattern: RowReduction, *, context: RuleContext, has_rows: bool
 ) -> None:
     """Accumulate tiles of features in registers, from rows that are read where they are.

@@ -15,7 +15,7 @@ from gossamer_ir.core.dtypes import VSCALE_UNIT_BITS, DType
 from gossamer_ir.interchange.records import Stats
 from gossamer_ir.nodes import Module
 from gossamer_ir.support.message_texts import amount
-from gossamer_machine.sizing.column_tiles import (
+from gossamer_machine.schedule_policy.column_tiles import (
     MAX_PACKED_VECTORS,
     PACKED_BYTES,
     column_tiling,

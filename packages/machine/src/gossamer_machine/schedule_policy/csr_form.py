@@ -10,11 +10,11 @@ from typing import Literal, TypeAlias
 from gossamer_ir.core.dtypes import DType
 from gossamer_ir.interchange.records import Stats
 from gossamer_machine.machine import Machine
-from gossamer_machine.sizing.operand_copies import row_packing
-from gossamer_machine.sizing.row_lengths import has_partial_sums
-from gossamer_machine.sizing.thread_copies import thread_tile_packing
+from gossamer_machine.schedule_policy.operand_copies import row_packing
+from gossamer_machine.schedule_policy.row_lengths import has_partial_sums
+from gossamer_machine.schedule_policy.thread_copies import thread_tile_packing
 
-CsrForm: TypeAlias = Literal["packed_sums", "sums", "packed_tiles", "selected_rows"]
+CsrForm: TypeAlias = Literal["packed_sums", "sums", "packed_tiles", "gathered_rows"]
 """Several partial sums of each row, from rows of the dense operand that are packed or not; tiles of features,
 which each thread packs; or tiles of features whose rows are read where they are."""
 
@@ -33,12 +33,12 @@ def csr_form(
     >>> matrix = Stats(rows=4096, columns=4096, nnz=64 * 4096, longest_row=80, empty_rows=0)
     >>> machine = Machine(cores=2)
     >>> [csr_form(features, "float32", machine, matrix) for features in (16, 64, 512)]
-    ['packed_sums', 'selected_rows', 'packed_tiles']
+    ['packed_sums', 'gathered_rows', 'packed_tiles']
     >>> [csr_form(features, "float32", machine, matrix, may_pack=False) for features in (16, 512)]
-    ['sums', 'selected_rows']
+    ['sums', 'gathered_rows']
     """
     if features is None or stats is None:
-        return "selected_rows"
+        return "gathered_rows"
     row_bytes = features * DType.parse(dtype).bits // 8
     is_packed = may_pack and row_packing(row_bytes, machine, stats).pays
     if has_partial_sums(features, dtype, machine, stats, is_packed=is_packed):
@@ -46,4 +46,4 @@ def csr_form(
     # Tiles that are packed have more features than partial sums, so that the order does not matter.
     if may_pack and thread_tile_packing(features, dtype, machine, stats).pays:
         return "packed_tiles"
-    return "selected_rows"
+    return "gathered_rows"

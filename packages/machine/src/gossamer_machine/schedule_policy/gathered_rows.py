@@ -11,7 +11,7 @@ from gossamer_ir.core.dtypes import DType
 from gossamer_ir.interchange.records import Stats
 from gossamer_machine.cache_line import LINE_BYTES
 from gossamer_machine.machine import Machine
-from gossamer_machine.sizing.operand_copies import is_used_often
+from gossamer_machine.schedule_policy.operand_copies import is_used_often
 
 MIN_ALIGNED = 2
 """Minimum number of feature vectors for aligned loads to pay. One vector more is loaded, but no load crosses
@@ -48,7 +48,7 @@ fast)."""
 
 
 class RowLoads(msgspec.Struct, frozen=True):
-    """The loads of a row that is selected."""
+    """The loads of a row that is gathered."""
 
     is_aligned: bool
     """Whether vectors begin at aligned addresses, one vector more than the features fill."""
@@ -57,7 +57,7 @@ class RowLoads(msgspec.Struct, frozen=True):
 
 
 def row_loads(features: int, dtype: str, machine: Machine, stats: Stats) -> RowLoads:
-    """Return how the default schedule loads rows of this many features that are selected where they are.
+    """Return how the default schedule loads rows of this many features that are gathered where they are.
 
     >>> machine = Machine(private_cache=2 << 20, shared_cache=16 << 20)
     >>> matrix = Stats(rows=4096, columns=8192, nnz=16 * 4096, longest_row=48, empty_rows=0)
