@@ -17,6 +17,8 @@ SERIALIZED = ("-m", "not unserialized")
 """Options of pytest that select the other tests."""
 WIRED = ("-p", "tests.pytest_plugins.wire")
 """Options of pytest that serialize everything that packages exchange."""
+PAIRS = ("-p", "tests.pytest_plugins.pairs")
+"""Options of pytest that run, of tests with three or more parameters, cases with all pairs of values."""
 PARALLEL = ("-n", "auto", "--maxprocesses", "8", "--dist", "worksteal")
 """Options of pytest-xdist: most tests compile in one thread."""
 NATIVE_TESTS = (
@@ -55,15 +57,16 @@ def run_tests(
     is_wired: bool = True,
 ) -> None:
     """Run the tests of a folder with some options. A wired session first runs those with the mark
-    `unserialized`, as they are, and only the others with the options."""
+    `unserialized`, as they are, and only the others with the options. With arguments after --, tests run in
+    all their cases."""
     pytest = ("python", "-m", "pytest", "-q", *PARALLEL)
     if session.posargs:
         session.run(*pytest, path, *session.posargs, env=env)
         return
     if is_wired:
-        session.run(*pytest, path, *UNSERIALIZED, env=env)
+        session.run(*pytest, path, *UNSERIALIZED, *PAIRS, env=env)
     wired = (*WIRED, *SERIALIZED) if is_wired else ()
-    session.run(*pytest, path, *wired, *options, env=env)
+    session.run(*pytest, path, *wired, *PAIRS, *options, env=env)
 
 
 def test_in_emulator(session: nox.Session, architecture: str) -> None:
