@@ -8,6 +8,7 @@ from pathlib import Path
 
 import nox
 
+from tools.sessions.bytecode import share_bytecode
 from tools.sessions.distributions import SMALL_DISTRIBUTIONS, parse_requirements, third_party
 from tools.sessions.wheels import group_requirements, install, wheel_of
 
@@ -67,6 +68,7 @@ def run_tests(
         session.run(*pytest, path, *UNSERIALIZED, *PAIRS, env=env)
     wired = (*WIRED, *SERIALIZED) if is_wired else ()
     session.run(*pytest, path, *wired, *PAIRS, *options, env=env)
+    share_bytecode(session)
 
 
 def test_in_emulator(session: nox.Session, architecture: str) -> None:

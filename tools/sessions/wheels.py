@@ -9,6 +9,7 @@ from pathlib import Path
 import nox
 
 from tools import ROOT
+from tools.sessions.bytecode import share_bytecode
 from tools.sessions.distributions import (
     ALL_DISTRIBUTIONS,
     LARGE_DISTRIBUTIONS,
@@ -35,6 +36,7 @@ def install(
         path = wheel_path(wheel_of(session, distribution))
         paths.append(f"{path}[{extra}]" if extra and distribution in wanted else path)
     session.install(*paths, *others)
+    share_bytecode(session)
 
 
 def uninstall(session: nox.Session, closure: list[Distribution]) -> None:
@@ -52,6 +54,7 @@ def install_extra(session: nox.Session, wanted: Distribution, extra: str, *other
     added = [wheel_of(session, each) for each in closure if each not in complete]
     if added:
         session.install("--no-deps", *map(wheel_path, added))
+    share_bytecode(session)
 
 
 def wheel_path(wheel: Path) -> str:
@@ -105,6 +108,7 @@ def require_complete(session: nox.Session, distribution: Distribution) -> None:
     # The cache of uv knows wheels of a folder by name and version: those of an earlier build would come.
     fresh = {"UV_NO_CACHE": "1"}
     session.install("--no-index", "--find-links", str(wheelhouse), distribution.name, env=fresh)
+    share_bytecode(session)
     session.run(*pip(session), "check")
     ours = str(session.run("python", "-c", INSTALLED, silent=True))
     if ours.split() != sorted(needed.name for needed in closure):
