@@ -1,4 +1,5 @@
-"""The exports of packages: `__all__` and `_HOMES` in their `__init__.py` and `internal_api.py`.
+"""The exports of packages: `__all__` and `_HOMES` in their `__init__.py`, `internal_api.py` and
+`plugin_api.py`.
 
 The imports are the only list that is kept by hand, or is written by the generators `operators`, `primitives`
 and `pass_imports`. Those for type checkers (`if TYPE_CHECKING`) are of names that `lazy_exports` imports when
@@ -22,7 +23,7 @@ _LAZY = "gossamer_ir.support.lazy_exports"
 
 def files() -> dict[Path, str]:
     """Return the text of each module that exports names of others."""
-    interfaces = ("__init__", "internal_api")
+    interfaces = ("__init__", "internal_api", "plugin_api")
     paths = [path for name in interfaces for path in ROOT.glob(f"packages/*/src/*/{name}.py")]
     inner = ROOT / "packages/ir/src/gossamer_ir/script/__init__.py"
     return {path: with_exports(path.read_text()) for path in sorted((*paths, inner))}

@@ -12,7 +12,7 @@ from gossamer_formats.storage import Storage, element_count, evaluate, value_cou
 from gossamer_ir.errors import FormatError, UnsupportedError
 from gossamer_ir.nodes import VScale
 from gossamer_ir.script import parse_expr, parse_format, print_format
-from gossamer_ir.verify import diagnostics_of_format
+from gossamer_ir.verify.formats import diagnostics_of_format
 
 HEADER = "@T.format\ndef made({params}) -> None:\n"
 SIZES = {"m": 4, "n": 10, "w": 3, "b": 2, "nnz": 7}

@@ -13,7 +13,7 @@ from gossamer_ir.nodes import (
     Param,
     SparseBuffer,
 )
-from gossamer_ir.verify import diagnostics_of_format
+from gossamer_ir.verify.formats import diagnostics_of_format
 
 FORMAT = FormatDescription(
     "csr",

@@ -7,7 +7,8 @@ from module_strategies import STAGES, formats, modules
 from gossamer_ir.interchange import serialization
 from gossamer_ir.nodes import FormatDescription
 from gossamer_ir.traversal.equality import structural_equal, structural_hash
-from gossamer_ir.verify import diagnostics, diagnostics_of_format
+from gossamer_ir.verify import diagnostics
+from gossamer_ir.verify.formats import diagnostics_of_format
 
 pytestmark = pytest.mark.no_error_examples
 

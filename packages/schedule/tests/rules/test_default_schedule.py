@@ -181,7 +181,7 @@ def test_the_order_of_axes_is_explained():
 
 def test_an_unknown_rule_is_refused_with_those_that_exist():
     with pytest.raises(
-        ArgumentError, match=r"There is no rule 'spmm'\. Rules are row_spmv, "
+        ArgumentError, match=r"There is no rule 'spmm'\. Rules are row_spmm, "
     ) as caught:
         apply_rule("spmm", SCALE, TARGET)
     assert caught.value.code == "rule.name"

@@ -12,7 +12,6 @@ from gossamer.operator_calls.operands.matrix_operand import MatrixOperand
 from gossamer.operator_calls.operands.product_operands import product_operands
 from gossamer.operator_calls.operator import operator
 from gossamer.operator_calls.operator_program import OperatorProgram
-from gossamer.operators.spmv import spmv
 from gossamer_formats import Array
 from gossamer_ir.interchange.records import Target
 
@@ -89,6 +88,9 @@ def spmm(
            [0., 0., 0.]])
     """
     if isinstance(B, np.ndarray) and B.ndim == 1:
+        # Imported late: most products are with matrices.
+        from gossamer.operators.spmv import spmv
+
         if not is_scaled(alpha, beta):
             # Without factors, a repeated call has a plan.
             return spmv(A, B, out=out, target=target)

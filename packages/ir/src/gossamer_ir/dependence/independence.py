@@ -8,7 +8,6 @@ from gossamer_ir.analysis.accesses.buffer_accesses import Access
 from gossamer_ir.analysis.bounds.loops_by_name import loops_within
 from gossamer_ir.dependence.access_forms import forms_of_accesses
 from gossamer_ir.dependence.disjointness import disjointness, without_changing
-from gossamer_ir.dependence.ordered_accesses import are_apart
 from gossamer_ir.nodes import For, Function
 
 
@@ -41,4 +40,7 @@ def are_unshared(
     varying = loops_within((loop,))
     if disjointness(loop.var, forms, varying=varying, function=function) == "disjoint":
         return True
+    # Imported late: most loops need only the forms.
+    from gossamer_ir.dependence.ordered_accesses import are_apart
+
     return are_apart(listed, loop, outer=outer, changing=changing, function=function)

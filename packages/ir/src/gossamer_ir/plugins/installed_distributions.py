@@ -13,7 +13,6 @@ import os
 import sys
 from functools import lru_cache
 from importlib.machinery import PathFinder
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import msgspec
@@ -27,12 +26,14 @@ class InstalledDistribution(msgspec.Struct, frozen=True):
 
     name: str
     version: str
-    folder: Path
+    folder: str
 
     def read(self, file: str) -> str | None:
         """Return the text of a file in the folder, or None if it cannot be read."""
         try:
-            return (self.folder / file).read_text("utf-8")
+            # Not by `pathlib`: a process reads, or looks for, a file of each distribution.
+            with open(os.path.join(self.folder, file), encoding="utf-8") as stream:
+                return stream.read()
         except OSError:
             return None
 
@@ -63,7 +64,7 @@ def installed_distribution(name: str) -> InstalledDistribution | None:
     Source: "Recording installed projects" in the packaging specifications.
 
     >>> distribution = installed_distribution("gossamer-ir")
-    >>> distribution.name, distribution.folder.name == f"gossamer_ir-{distribution.version}.dist-info"
+    >>> distribution.name, distribution.folder.endswith(f"gossamer_ir-{distribution.version}.dist-info")
     ('gossamer-ir', True)
     """
     wanted = normalized_name(name)
@@ -94,15 +95,19 @@ def installed_entry_points(group: str) -> tuple[EntryPoint, ...]:
 
 def entry_points(distribution: InstalledDistribution, *, group: str) -> dict[str, str]:
     """Return the object references of the entry points of a group, by name."""
+    # A distribution without entry points has no such file.
+    return _points_in_text(distribution.read("entry_points.txt") or "", group)
+
+
+def _points_in_text(text: str, group: str) -> dict[str, str]:
     points: dict[str, str] = {}
     current = None
-    # A distribution without entry points has no such file.
-    for line in (distribution.read("entry_points.txt") or "").splitlines():
-        text = line.strip()
-        if text.startswith("["):
-            current = text.strip("[]").strip()
-        elif current == group and "=" in text and not text.startswith(("#", ";")):
-            name, _, value = text.partition("=")
+    for line in text.splitlines():
+        entry = line.strip()
+        if entry.startswith("["):
+            current = entry.strip("[]").strip()
+        elif current == group and "=" in entry and not entry.startswith(("#", ";")):
+            name, _, value = entry.partition("=")
             points[name.strip()] = value.strip()
     return points
 
@@ -134,14 +139,14 @@ def _description_names(directory: str, _modified: int) -> tuple[str, ...]:
 
 
 @lru_cache(maxsize=64)
-def _versions(directory: str, modified: int) -> dict[str, tuple[str, Path]]:
+def _versions(directory: str, modified: int) -> dict[str, tuple[str, str]]:
     """Return version and folder of each distribution in a directory of `sys.path`, by normalized name."""
     versions = {}
     for entry in _description_names(directory, modified):
         if entry.endswith(_SUFFIX):
             # From the right: versions have no hyphen, names may.
             name, _, version = entry.removesuffix(_SUFFIX).rpartition("-")
-            versions[normalized_name(name)] = version, Path(directory, entry)
+            versions[normalized_name(name)] = version, os.path.join(directory, entry)
     return versions
 
 
@@ -151,12 +156,24 @@ def _entry_points_in(
 ) -> tuple[tuple[str, tuple[EntryPoint, ...]], ...]:
     """Return the entry points of a group for each distribution in a directory of `sys.path`, by the
     normalized names of the distributions; also of distributions that have none, which hide later ones."""
-    by_owner = []
-    for name, (version, folder) in _versions(directory, modified).items():
-        distribution = InstalledDistribution(name, version, folder)
-        points = entry_points(distribution, group=group).items()
-        by_owner.append((name, tuple(EntryPoint(*point, distribution.name) for point in points)))
-    return tuple(by_owner)
+    return tuple(
+        (name, tuple(EntryPoint(*point, name) for point in _points_in_text(text, group).items()))
+        for name, text in _entry_point_texts(directory, modified)
+    )
+
+
+@lru_cache(maxsize=64)
+def _entry_point_texts(directory: str, modified: int) -> tuple[tuple[str, str], ...]:
+    """Return the normalized name of each distribution in a directory of `sys.path`, and the text of its entry
+    points: of all groups, since a process needs two."""
+    distributions = (
+        InstalledDistribution(name, *version)
+        for name, version in _versions(directory, modified).items()
+    )
+    return tuple(
+        (distribution.name, distribution.read("entry_points.txt") or "")
+        for distribution in distributions
+    )
 
 
 def _has_other_finders() -> bool:

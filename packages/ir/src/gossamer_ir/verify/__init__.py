@@ -5,7 +5,6 @@ Passes and backends assume that their input has been verified.
 """
 
 from gossamer_ir.core.limits import MAX_DEPTH
-from gossamer_ir.verify.formats import diagnostics_of_format
 from gossamer_ir.verify.verify_module import diagnostics, verify
 
-__all__ = ["MAX_DEPTH", "diagnostics", "diagnostics_of_format", "verify"]
+__all__ = ["MAX_DEPTH", "diagnostics", "verify"]

@@ -7,7 +7,6 @@ from gossamer_ir.nodes import Function, Module
 from gossamer_ir.support.identity_cache import memoize_by_identity
 from gossamer_ir.support.typed_calls import typed
 from gossamer_ir.verify.context import AT_ROOT, VerifyContext
-from gossamer_ir.verify.diagnostic_places import show_places
 from gossamer_ir.verify.functions import check_function
 from gossamer_ir.verify.stages.flat import check_calls
 from gossamer_ir.verify.stages.node_checks import RULES_BY_STAGE
@@ -69,4 +68,7 @@ def verify(module: Module) -> Module:
     reported = diagnostics(module)
     if not reported:
         return module
+    # Imported late: only an error needs the printer.
+    from gossamer_ir.verify.diagnostic_places import show_places
+
     raise VerifyError.from_diagnostics(reported, show_places(module, reported))

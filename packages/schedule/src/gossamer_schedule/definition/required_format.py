@@ -8,7 +8,7 @@ from typing import Any
 from gossamer_ir.errors import ParseError
 from gossamer_ir.nodes import FormatDescription
 from gossamer_ir.script import parse_format
-from gossamer_ir.verify import diagnostics_of_format
+from gossamer_ir.verify.formats import diagnostics_of_format
 from gossamer_schedule.errors import schedule_error
 
 

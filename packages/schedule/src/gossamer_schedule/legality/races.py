@@ -15,7 +15,6 @@ from gossamer_ir.core.build import add, index_var, mul
 from gossamer_ir.core.statement_kinds import effects_of
 from gossamer_ir.dependence.access_forms import AccessForm
 from gossamer_ir.dependence.disjointness import Disjointness, disjointness, written_accesses
-from gossamer_ir.dependence.ordered_accesses import are_apart
 from gossamer_ir.errors import ScheduleError
 from gossamer_ir.nodes import Expr, For, Stmt
 from gossamer_ir.support.identity_cache import memoize_by_identity
@@ -65,6 +64,9 @@ def is_race_free(cursor: Cursor, buffer_name: str) -> bool:
 def are_iterations_apart(cursor: Cursor, buffer_name: str) -> bool:
     """Return whether an order proves that iterations of the loop at a cursor access different elements of
     the buffer."""
+    # Imported late: most loops need only the forms of their accesses.
+    from gossamer_ir.dependence.ordered_accesses import are_apart
+
     return are_apart(
         list(accesses(cursor.node.body, values=values_at(cursor), buffers={buffer_name})),
         cursor.node,

@@ -30,7 +30,7 @@ from gossamer_schedule.motion.inline import own_nest, visit_conditions
 from gossamer_schedule.motion.kept_values import is_constant_in_function, may_keep_values
 from gossamer_schedule.regions.iterator_dimensions import determined_iters
 from gossamer_schedule.regions.match_indices import match_all
-from gossamer_schedule.regions.required import (
+from gossamer_schedule.regions.stored_values import (
     is_function_of_element,
     value_by_element,
     with_replaced_subexprs,

@@ -31,7 +31,7 @@ from gossamer_schedule.cursor.variable_values import values_at
 from gossamer_schedule.made_names import partial_name
 from gossamer_schedule.nests.block_nest import reduction_nest
 from gossamer_schedule.reductions.term_reduction import TermReduction
-from gossamer_schedule.regions.required import with_replaced_subexprs
+from gossamer_schedule.regions.stored_values import with_replaced_subexprs
 
 
 class PartialBuffers(msgspec.Struct, frozen=True):

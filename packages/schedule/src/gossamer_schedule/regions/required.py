@@ -24,7 +24,6 @@ from gossamer_ir.dependence.mixed_radix import (
 from gossamer_ir.nodes import Block, BlockIter, Compare, Expr, For, Store, Var
 from gossamer_ir.traversal.buffer_uses import buffers_accessed, outer_writes
 from gossamer_ir.traversal.free_vars import free_vars
-from gossamer_ir.traversal.rewrite import map_children
 from gossamer_ir.traversal.substitute import resolve, substitute
 from gossamer_ir.traversal.walk import collect
 from gossamer_schedule.cursor.cursor_at import Cursor
@@ -32,8 +31,8 @@ from gossamer_schedule.cursor.program_points import point_in_function
 from gossamer_schedule.cursor.variable_values import values_at
 from gossamer_schedule.predicates.block_predicates import less_than
 from gossamer_schedule.regions.computing_iters import computing_iters
-from gossamer_schedule.regions.iterator_dimensions import determined_iters
 from gossamer_schedule.regions.produced import ProducedRange
+from gossamer_schedule.regions.stored_values import is_own_value
 from gossamer_schedule.safe_accesses.safe_loads import are_loads_safe_in_loops
 
 RequiredRegion: TypeAlias = dict[str, ProducedRange]
@@ -126,37 +125,6 @@ def _iterator_values_at(
     spatial = {iterator.var for iterator in block.iters if iterator.kind == "S"}
     chosen = {name: value for name, value in matched.items() if name in spatial}
     return chosen | {at: resolve(fixed[at], values) for at in fixed}
-
-
-def is_own_value(cursor: Cursor, store: Store) -> bool:
-    """Return whether a stored element keeps the value that a point of the block gives it.
-
-    Other points must store to other elements, or the same value to the same element.
-    """
-    block: Block = cursor.node
-    determined = determined_iters(cursor, store)
-    if all(iterator.var in determined for iterator in block.iters if iterator.kind == "S"):
-        return True
-    return not block.init and block.predicate is None and is_function_of_element(block, store)
-
-
-def is_function_of_element(block: Block, store: Store) -> bool:
-    """Return whether the stored value depends on the iterators only through the indices of its element."""
-    iterator_vars = {iterator.var for iterator in block.iters}
-    return store in block.body and free_vars(value_by_element(store)).isdisjoint(iterator_vars)
-
-
-def value_by_element(store: Store) -> Expr:
-    """Return the stored value with constants instead of the indices of its element: two iterations that store
-    to the same element differ in the value only where variables remain."""
-    return with_replaced_subexprs(store.value, dict.fromkeys(store.indices, ZERO))
-
-
-def with_replaced_subexprs(node: Expr, replacements: Mapping[Expr, Expr]) -> Expr:
-    """Return an expression with some of its subexpressions replaced."""
-    if node in replacements:
-        return replacements[node]
-    return map_children(node, lambda child: with_replaced_subexprs(child, replacements))
 
 
 def _region_of_access(

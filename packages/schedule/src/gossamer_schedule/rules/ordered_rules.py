@@ -31,8 +31,9 @@ class OrderedRule(msgspec.Struct, frozen=True):
 
 
 ORDERED_RULES = (
-    OrderedRule("row_spmv", handles_siblings=True),
+    # Before `row_spmv`, which has other programs: it imports less, and its products are called most.
     OrderedRule("row_spmm", handles_siblings=True),
+    OrderedRule("row_spmv", handles_siblings=True),
     # Before `block_spmm`, which matches all of these programs.
     OrderedRule("block_spmv"),
     # Before `block_spmm`, which matches all of its programs, too.

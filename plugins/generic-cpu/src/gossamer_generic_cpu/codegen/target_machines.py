@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import llvmlite.binding as llvm
 
-from gossamer_generic_cpu.target.cpu_tables import CPU_TABLES
 from gossamer_generic_cpu.target.cpus import architecture_of, is_cross_compiled, resolve_cpu
 from gossamer_host_runtime import target_machine, triple
 from gossamer_ir.interchange.records import Target
-from gossamer_llvm.target_machines import cross_target_machine
 
 
 def triple_of(target: Target) -> str:
@@ -17,7 +15,12 @@ def triple_of(target: Target) -> str:
     >>> triple_of(Target.parse("generic-cpu")) == triple()
     True
     """
-    return CPU_TABLES[architecture_of(target)].triple if is_cross_compiled(target) else triple()
+    if not is_cross_compiled(target):
+        return triple()
+    # Imported late: most kernels are for this machine.
+    from gossamer_generic_cpu.target.cpu_tables import CPU_TABLES
+
+    return CPU_TABLES[architecture_of(target)].triple
 
 
 def target_machine_of(target: Target) -> llvm.TargetMachine:
@@ -25,4 +28,7 @@ def target_machine_of(target: Target) -> llvm.TargetMachine:
     cpu = resolve_cpu(target)
     if not is_cross_compiled(target):
         return target_machine(cpu)
+    # Imported late: most kernels are for this machine.
+    from gossamer_llvm.target_machines import cross_target_machine
+
     return cross_target_machine(triple_of(target), cpu=cpu.name, features=cpu.features)

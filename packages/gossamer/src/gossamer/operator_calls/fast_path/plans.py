@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import cache, partial
-from typing import Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from msgspec.structs import replace
 from numpy import ndarray
@@ -16,17 +16,21 @@ from gossamer.operator_calls.fast_path.plan_arguments import (
 )
 from gossamer.operator_calls.fast_path.repeated_products import CallHistory, CountedCall
 from gossamer.operator_calls.operands.checked_operands import Operands
-from gossamer.operator_calls.operands.matrix_in_parts import MatrixInParts
+from gossamer.operator_calls.operands.matrix_in_parts import MatrixInParts, is_decomposition
 from gossamer.operator_calls.operands.matrix_operand import KernelMatrix
 from gossamer.operator_calls.operator_kernels import KernelRequest, kernel_for
 from gossamer.operator_calls.row_ranges import is_made_in_ranges
-from gossamer_backend import BoundCall, CallPlan, JointPlan, Kernel, NativeCall
+from gossamer_backend import BoundCall, CallPlan, Kernel, NativeCall
 from gossamer_backend.internal_api import FixedArguments
-from gossamer_formats import Array, Decomposition, SparseTensor
+from gossamer_formats import Array, SparseTensor
 from gossamer_formats.internal_api import MemoKey
 from gossamer_ir.errors import ArgumentError
 from gossamer_ir.interchange.records import Target
 from gossamer_ir.support.bounded_dict import put_bounded
+
+if TYPE_CHECKING:
+    from gossamer_backend import JointPlan
+    from gossamer_formats import Decomposition
 
 MAX_PLANS = 1024
 """The number of plans that an operator keeps; the first is dropped."""
@@ -90,7 +94,7 @@ LAST_CALLS = MemoKey[dict[object, RepeatedCall]]("the last calls")
 """The last call with a tensor for each operator and number of columns. A key begins with the token of
 `Plans`."""
 
-_JOINT_PLANS = MemoKey[dict[object, JointPlan]]("the plans for all parts")
+_JOINT_PLANS: MemoKey[dict[object, JointPlan]] = MemoKey("the plans for all parts")
 
 
 def _no_calls(_tensor: SparseTensor) -> dict[object, RepeatedCall]:
@@ -173,12 +177,12 @@ class Plans:
         if type(first) is not ndarray:
             return None
         sizes = first.shape[1:]
-        if type(matrix) is Decomposition:
-            # A matrix in parts keeps its plans itself, because they contain its arrays.
-            joint = self.joint_plan(matrix, target, sizes)
-            return None if joint is None else joint.run(*dense, out)
         stored = matrix_arguments(matrix)
         if stored is None:
+            if is_decomposition(matrix):
+                # A matrix in parts keeps its plans itself, because they contain its arrays.
+                joint = self.joint_plan(matrix, target, sizes)
+                return None if joint is None else joint.run(*dense, out)
             return None
         pair = self.by_key.get((stored.key, target, sizes))
         if pair is None:
@@ -252,6 +256,9 @@ class Plans:
         native = [call for call in calls if isinstance(call, NativeCall)]
         if len(native) < len(calls):
             return
+        # Imported late: few matrices are in parts.
+        from gossamer_backend import JointPlan
+
         plan = JointPlan(native, passed=operands.passed, prepare=prepare)
         plans = _JOINT_PLANS.get(operands.matrix.decomposition, _no_plans)
         key = (self._token, target, operands.plan_sizes)

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import sys
+from typing import TYPE_CHECKING, TypeGuard
+
 import msgspec
 
 from gossamer.operator_calls.operands.stored_matrix import StoredMatrix
 from gossamer.operator_calls.operator_program import StoredFormat
-from gossamer_formats import Array, Decomposition, Part
+from gossamer_formats import Array
+
+if TYPE_CHECKING:
+    from gossamer_formats import Decomposition, Part
 
 
 class MatrixInParts(msgspec.Struct, frozen=True):
@@ -30,6 +36,14 @@ class MatrixInParts(msgspec.Struct, frozen=True):
     def memory(self) -> tuple[Array, ...]:
         arrays = (part.tensor.arrays.values() for part in self.decomposition.parts)
         return tuple(array for of_part in arrays for array in of_part)
+
+
+def is_decomposition(matrix: object) -> TypeGuard[Decomposition]:
+    """Return whether a matrix is a decomposition, without importing their module: it is imported before there
+    is one."""
+    module = sys.modules.get("gossamer_formats.decomposition.decomposition")
+    # The module has no class yet while another thread imports it.
+    return module is not None and isinstance(matrix, getattr(module, "Decomposition", ()))
 
 
 def stored_part(part: Part, values: Array | None = None) -> StoredMatrix:

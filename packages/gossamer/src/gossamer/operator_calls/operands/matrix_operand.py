@@ -7,11 +7,11 @@ from typing import Any, Protocol
 
 from gossamer.operator_calls.operands.csr_arrays import ArraysMatrix, arrays_matrix
 from gossamer.operator_calls.operands.csr_matrix import CsrMatrix, csr_matrix, csr_pattern
-from gossamer.operator_calls.operands.matrix_in_parts import MatrixInParts
+from gossamer.operator_calls.operands.matrix_in_parts import MatrixInParts, is_decomposition
 from gossamer.operator_calls.operands.stored_matrix import stored_matrix
 from gossamer.operator_calls.operator_kernels import KernelRequest
 from gossamer.operator_calls.operator_program import OperatorProgram
-from gossamer_formats import Array, Decomposition
+from gossamer_formats import Array
 
 
 class MatrixOperand(Protocol):
@@ -62,7 +62,7 @@ class KernelMatrix(MatrixOperand, Protocol):
 def matrix_operand(program: OperatorProgram, matrix: Any) -> MatrixOperand:
     """Return a matrix as the operand of a program: a decomposition in its parts, a matrix in its own format
     if the program needs no conversion of that, anything else in CSR. Errors as those of `csr_matrix`."""
-    if isinstance(matrix, Decomposition):
+    if is_decomposition(matrix):
         return MatrixInParts(matrix)
     by_arrays = arrays_matrix(matrix, reads_values=True)
     return by_arrays or stored_matrix(program, matrix) or csr_matrix(matrix)
@@ -71,7 +71,7 @@ def matrix_operand(program: OperatorProgram, matrix: Any) -> MatrixOperand:
 def pattern_operand(matrix: Any, *, dtype: str | None) -> CsrMatrix | ArraysMatrix | MatrixInParts:
     """Return a matrix as the operand of a program that ignores its values: a decomposition in its parts,
     anything else in CSR, as `csr_pattern` returns it."""
-    if isinstance(matrix, Decomposition):
+    if is_decomposition(matrix):
         return MatrixInParts(matrix)
     by_arrays = arrays_matrix(matrix, reads_values=False)
     return by_arrays or csr_pattern(matrix, dtype=dtype)

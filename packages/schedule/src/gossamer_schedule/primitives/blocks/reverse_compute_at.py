@@ -33,7 +33,7 @@ from gossamer_schedule.motion.move_block import (
 from gossamer_schedule.reductions.reassociation import is_reduction
 from gossamer_schedule.regions.consumer_ranges import ConsumerMove, required_consumer_ranges
 from gossamer_schedule.regions.produced import ProducedRange
-from gossamer_schedule.regions.required import is_own_value
+from gossamer_schedule.regions.stored_values import is_own_value
 
 
 @primitive(stages=LOOP_STAGES)

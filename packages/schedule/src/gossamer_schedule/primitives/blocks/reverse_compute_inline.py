@@ -34,7 +34,7 @@ from gossamer_schedule.motion.kept_values import is_computed_for, may_keep_value
 from gossamer_schedule.motion.move_block import require_bound_before
 from gossamer_schedule.nests.block_nest import loop_nest
 from gossamer_schedule.nests.covered_elements import require_covered
-from gossamer_schedule.regions.required import with_replaced_subexprs
+from gossamer_schedule.regions.stored_values import with_replaced_subexprs
 
 
 @primitive(stages=LOOP_STAGES)

@@ -27,7 +27,6 @@ from gossamer_schedule.errors import schedule_error, text_of
 from gossamer_schedule.legality.loop_invariance import require_unchanged
 from gossamer_schedule.legality.nondecreasing import is_nondecreasing
 from gossamer_schedule.legality.races import require_no_race
-from gossamer_schedule.legality.shared_accumulation import required_shared_buffers
 from gossamer_schedule.primitives.loops.split import split
 from gossamer_schedule.safe_accesses.expression_arguments import expr_of_text
 from gossamer_schedule.safe_accesses.safe_loads import are_loads_safe_in_loops
@@ -196,8 +195,7 @@ def parallelize_loop(
 
     require_serial(cursor)
     require(cursor)
-    # Only the shared buffers need atomic updates; others keep plain stores.
-    shared = required_shared_buffers(cursor) if accumulate == ATOMIC else ()
+    shared = _shared_buffers(cursor) if accumulate == ATOMIC else ()
     work = None if weight is None else _required_weight(weight, cursor)
     if grain is not None:  # it divides the work, which gives the largest number of threads
         require_between(cursor, "grain", grain, 1, MAX_SIZE)
@@ -209,6 +207,14 @@ def parallelize_loop(
         parallel_loop = replace(parallel_loop, annotations=marks)
 
     return Change(cursor.replace_with((parallel_loop,)), (loop_name,))
+
+
+def _shared_buffers(cursor: Cursor) -> tuple[str, ...]:
+    """Return the buffers that need atomic updates; others keep plain stores."""
+    # Imported late: few loops accumulate atomically.
+    from gossamer_schedule.legality.shared_accumulation import required_shared_buffers
+
+    return required_shared_buffers(cursor)
 
 
 def _require_not_nested(cursor: Cursor) -> None:

@@ -43,7 +43,6 @@ from gossamer_schedule.made_names import split_loop_names
 from gossamer_schedule.nests.floor_multiples import dividend_of_floor
 from gossamer_schedule.nests.init_checks import require_inits_with_added_factors
 from gossamer_schedule.nests.split_variable import split_variable
-from gossamer_schedule.predicates.bounded_body import with_bounded_digits, with_bounded_iterations
 from gossamer_schedule.safe_accesses.expression_arguments import expr_of_text
 
 
@@ -111,6 +110,12 @@ def split_by(
     if _is_exact(cursor, counts):
         body = split_variable(cursor.node.body, loop, digits)
     else:
+        # Imported late: rules split most loops without a remainder.
+        from gossamer_schedule.predicates.bounded_body import (
+            with_bounded_digits,
+            with_bounded_iterations,
+        )
+
         _require_unchanged_extent(cursor)
         body = with_bounded_iterations(cursor.node.body, loop, extent=cursor.node.extent)
         if _may_wrap(cursor, _product_of_known(counts)):

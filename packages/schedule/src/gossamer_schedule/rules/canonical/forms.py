@@ -8,7 +8,6 @@ import msgspec
 
 from gossamer_ir.interchange.records import Decision
 from gossamer_ir.nodes import Module
-from gossamer_schedule.rules.canonical.order_axes import order_axes
 from gossamer_schedule.rules.canonical.unfuse_axes import unfuse_axes
 
 
@@ -25,6 +24,9 @@ def forms_of(module: Module) -> Iterator[ProgramForm]:
     plain, unfusing = unfuse_axes(module)
     # The program's own order first, since its author may have chosen it.
     yield ProgramForm(plain, unfusing)
+    # Imported late: rules match most programs as they are.
+    from gossamer_schedule.rules.canonical.order_axes import order_axes
+
     changed, reordering = order_axes(plain)
     if reordering:
         yield ProgramForm(changed, (*unfusing, *reordering))

@@ -76,7 +76,7 @@ RowForm: TypeAlias = (
 
 @schedule_rule(
     pattern=('`out[i, k] = out[i, k] + ...` over row, fiber and features (`[I, J, K]`, "SRS")'),
-    programs="the same times a matrix; segments of features",
+    programs="CSR, ELL, DCSR and bucketed rows times a matrix; segments of features",
     schedule=(
         "features in tiles of vector registers, with aligned or prefetched rows of the dense operand; "
         "long rows of a few vectors have several partial sums; a large operand that is used often is "

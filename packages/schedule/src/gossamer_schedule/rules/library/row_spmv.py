@@ -85,9 +85,7 @@ INDEPENDENT_VECTORS = 4
 
 @schedule_rule(
     pattern='`out[i] = out[i] + ...` over row and fiber (`[I, J]`, "SR")',
-    programs=(
-        "CSR, ELL, DCSR and bucketed rows times a vector; sums and extrema of rows and segments"
-    ),
+    programs="the same times a vector; sums and extrema of rows and segments",
     schedule=(
         "a row's result in a register: one term at a time, or by vectors of partial results; several short "
         "rows in the lanes of a vector; three rows side by side if many have equal columns"
