@@ -401,3 +401,23 @@ def test_scalable_vectors_have_the_same_products(dtype):
             A, B = n_m_array(5, 13, dtype), dense_operand(13, k, dtype)
             product = gs.matmul_24(A, B, target=f"llvm-sve:vector_bits={bits}")
             np.testing.assert_array_equal(product, A.astype(int) @ B.astype(int))
+
+
+WARPGROUPS = "cuda-mma-sp:arch=sm_90a,driver=interpreter"
+
+
+@pytest.mark.parametrize(
+    ("dtype", "shape"), [("float16", (70, 140, 66)), ("int8", (5, 7, 3)), ("uint8", (64, 128, 64))]
+)
+def test_warpgroups_multiply_the_tiles_of_one_target(dtype, shape):
+    m, n, k = shape
+    A, B = np.abs(n_m_array(m, n, "int8")), np.abs(dense_operand(n, k, "int8"))
+    product = gs.matmul_24(A.astype(dtype), B.astype(dtype), target=WARPGROUPS)
+    np.testing.assert_array_equal(product, A.astype(np.int64) @ B.astype(np.int64))
+
+
+def test_the_intrinsic_of_warpgroups_is_explained():
+    report = gs.explain("matmul_24", target=WARPGROUPS, dtypes={"A": "float16", "B": "float16"})
+    assert report.decisions[-1].what == "the product by wgmma_sp_product_float16"
+    assert "wgmma.mma_async.sp" in ptx(program_text("float16"), 16, WARPGROUPS)
+    assert "wgmma" not in ptx(program_text("float16"), 16, "cuda-mma-sp:arch=sm_90")

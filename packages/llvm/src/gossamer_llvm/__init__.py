@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     )
     from gossamer_llvm.targets.nvptx.threads import block_shape
     from gossamer_llvm.targets.nvptx.warp_instructions import (
+        WarpgroupProduct,
+        WarpInstruction,
         WarpLoad,
         WarpProduct,
         warp_instruction_of,
@@ -40,8 +42,10 @@ _HOMES = {
     "PROXY_FENCE": "gossamer_llvm.targets.nvptx.warpgroup_assembly",
     "SHARED_ALIGNMENT": "gossamer_llvm.targets.nvptx.shared_memory",
     "TargetLowering": "gossamer_llvm.emitter.function_emitter",
+    "WarpInstruction": "gossamer_llvm.targets.nvptx.warp_instructions",
     "WarpLoad": "gossamer_llvm.targets.nvptx.warp_instructions",
     "WarpProduct": "gossamer_llvm.targets.nvptx.warp_instructions",
+    "WarpgroupProduct": "gossamer_llvm.targets.nvptx.warp_instructions",
     "WarpgroupOperands": "gossamer_llvm.targets.nvptx.warpgroup_assembly",
     "avx512_lowering": "gossamer_llvm.targets.avx512.lowering",
     "block_shape": "gossamer_llvm.targets.nvptx.threads",
@@ -64,9 +68,11 @@ __all__ = [
     "PROXY_FENCE",
     "SHARED_ALIGNMENT",
     "TargetLowering",
+    "WarpInstruction",
     "WarpLoad",
     "WarpProduct",
     "WarpgroupOperands",
+    "WarpgroupProduct",
     "avx512_lowering",
     "block_shape",
     "emit",

@@ -38,7 +38,12 @@ TILES = {
 }
 COPIES = {"cp.async.c": "LDGSTS", "ldmatrix.": "LDSM"}
 """Instructions of PTX by the start of their names, and what they are in machine code."""
-SPARSE_PRODUCTS = {each.operands: each for each in PRODUCT_INTRINSICS if each.is_sparse}
+SPARSE_PRODUCTS = {
+    each.operands: each
+    for each in PRODUCT_INTRINSICS
+    if each.is_sparse and not each.is_of_warpgroup
+}
+WARPGROUP_PRODUCTS = {each.operands: each for each in PRODUCT_INTRINSICS if each.is_of_warpgroup}
 FORMS = ("float16", "tfloat32", "int8", "float8_e4m3", "int4")
 """A dtype for each size of elements and pattern; others have the same code but for names of instructions."""
 KINDS = {"float8_e4m3": "QMMA.SP", "int8": "IMMA.SP", "int4": "IMMA.SP"}
@@ -85,9 +90,9 @@ def sparse_products(architectures):
     ]
 
 
-def product_kernel(dtype, architecture):
+def product_kernel(dtype, architecture, products=SPARSE_PRODUCTS):
     """The PTX of a whole product with a 2:4 matrix, for any sizes."""
-    module = parse_module(n_m_intrinsic(SPARSE_PRODUCTS[dtype]).implementation)
+    module = parse_module(n_m_intrinsic(products[dtype]).implementation)
     return ptx(lower_to_flat(module), architecture)
 
 
@@ -106,4 +111,15 @@ def test_a_product_with_a_2_4_matrix_uses_sparse_tensor_cores(architecture, dtyp
     assert (
         count_of(counts, KINDS.get(dtype, "HMMA.SP")) >= text.count("mma.sp::ordered_metadata") > 0
     )
+    assert not any(count_of(counts, other) for other in ("FFMA", "HFMA2.MMA", "DFMA"))
+
+
+@pytest.mark.parametrize(
+    ("dtype", "opcode"),
+    [("float16", "HGMMA.SP"), ("int8", "IGMMA.SP"), ("float8_e4m3", "QGMMA.SP")],
+)
+def test_a_product_of_warpgroups_uses_their_sparse_tensor_cores(dtype, opcode, tmp_path):
+    text = product_kernel(dtype, "sm_90a", WARPGROUP_PRODUCTS)
+    counts = require_instructions(text, "sm_90a", tmp_path)
+    assert count_of(counts, opcode) >= text.count("wgmma.mma_async.sp") > 0
     assert not any(count_of(counts, other) for other in ("FFMA", "HFMA2.MMA", "DFMA"))

@@ -15,7 +15,11 @@ ROWS, COLUMNS, FEATURES = 3, 12, 5
 SPARSE = ("float16", "bfloat16", "int8", "uint8", "tfloat32")
 # NumPy has no values of the others; the integration tests multiply them.
 NUMPY_INTRINSICS = [
-    each for each in PRODUCT_INTRINSICS if not each.operands.startswith(("bfloat", "float8"))
+    each
+    for each in PRODUCT_INTRINSICS
+    if not each.operands.startswith(("bfloat", "float8"))
+    # Tiles of warpgroups are large; those of bytes differ in nothing else.
+    and not (each.is_of_warpgroup and each.operands == "uint8")
 ]
 
 
@@ -28,6 +32,7 @@ NUMPY_INTRINSICS = [
         ("sm_80", True, ("float16", "bfloat16", "int8", "uint8", "tfloat32", "int4", "uint4")),
         ("sm_89", True, (*SPARSE, "float8_e4m3", "float8_e5m2", "int4", "uint4")),
         ("sm_90", True, SPARSE),
+        ("sm_90a", True, (*SPARSE, "float8_e4m3", "float8_e5m2")),
         ("sm_120", True, (*SPARSE, "float8_e4m3", "float8_e5m2")),
     ],
 )
@@ -65,6 +70,13 @@ def block_problem(product):
     B = small_integers((2, COLUMNS, FEATURES), product.stored_dtype)
     sizes = {"blocks": 2, "rows": ROWS, "columns": COLUMNS, "features": FEATURES}
     return {"a": A, "b": B, **sizes}, (A.astype(np.int64) @ B.astype(np.int64)).sum(axis=0)
+
+
+def test_warpgroups_multiply_where_there_are_any():
+    gpu = gpu_of(Target.parse("cuda-mma-sp:arch=sm_90a"))
+    names = dict(products_of(gpu, is_sparse=True))
+    assert names.pop("tfloat32") == "mma_sp_product_tfloat32"
+    assert names == {dtype: f"wgmma_sp_product_{dtype}" for dtype in names}
 
 
 @pytest.mark.parametrize("script", ["semantics", "implementation"])

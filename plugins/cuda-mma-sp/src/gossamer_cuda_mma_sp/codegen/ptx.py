@@ -21,7 +21,9 @@ from gossamer_lower import lower_to_device
 TRIPLE = "nvptx64-nvidia-cuda"
 FIRST_WITH_ASYNC_COPIES = 80
 """The number of the first architecture that copies to shared memory asynchronously."""
-_EXTERNAL = re.compile(r"^\.extern\b(?! \.shared \.align 16 \.b8 gossamer_kernel).*", re.MULTILINE)
+_EXTERNAL = re.compile(
+    r"^\.extern\b(?! \.shared \.align (?:16|1024) \.b8 gossamer_kernel).*", re.MULTILINE
+)
 
 
 def split_module(module: Module, gpu: Gpu) -> Module:

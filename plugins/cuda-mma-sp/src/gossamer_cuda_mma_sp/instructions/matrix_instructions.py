@@ -69,6 +69,11 @@ class MatrixInstruction(msgspec.Struct, frozen=True):
         return bool(self.selectors)
 
     @property
+    def warps(self) -> int:
+        """The warps that execute it together."""
+        return 1
+
+    @property
     def bits(self) -> int:
         """The bits of an element of A and B."""
         return operand_dtype_named(self.a).bits

@@ -57,6 +57,11 @@ class WarpgroupInstruction(msgspec.Struct, frozen=True):
         return operand_dtype_named(self.a)
 
     @property
+    def warps(self) -> int:
+        """The warps that execute it together."""
+        return WARPS
+
+    @property
     def bits(self) -> int:
         """The bits of an element of A and B."""
         return self.element.bits

@@ -8,7 +8,7 @@ The matrix has a dimension of slots if groups have several, and one of the eleme
 
 from __future__ import annotations
 
-from gossamer_cuda_mma_sp.intrinsics.product_intrinsics import ProductIntrinsic
+from gossamer_cuda_mma_sp.intrinsics.product_intrinsics import WARPGROUP_TILE, ProductIntrinsic
 from gossamer_cuda_mma_sp.n_m.n_m_patterns import NMPattern
 from gossamer_cuda_mma_sp.n_m.operand_dtypes import operand_dtype_named
 from gossamer_ir.interchange.records import Intrinsic
@@ -62,21 +62,50 @@ _IMPLEMENTATION = """
                 if i_0 * {tile} + i_4 < rows and j_0 * {tile} + j_3 < features:
                     C[i_0 * {tile} + i_4, j_0 * {tile} + j_3] = S[i_4, j_3]
 """  # noqa: E501  (scripts have no line breaks inside an expression)
+_WARPGROUP_IMPLEMENTATION = """
+    for i_0 in T.thread_binding((rows + 63) // 64, thread="blockIdx.x"):
+        for j_0 in T.thread_binding((features + {tile} - 1) // {tile}, thread="blockIdx.y"):
+            S = T.alloc_buffer((64, {tile}), "{sums}", scope="fragment")
+            for i, j in T.grid(64, {tile}):
+                S[i, j] = T.if_then_else(i_0 * 64 + i < rows and j_0 * {tile} + j < features, C[i_0 * 64 + i, j_0 * {tile} + j], T.{sums}(0))
+            for q_0 in T.serial((groups + {tile_groups} - 1) // {tile_groups}):
+                X = T.alloc_buffer((64, {tile_groups}, 2), "{dtype}", scope="fragment")
+                M = T.alloc_buffer((64, {tile_groups}, 2), "uint8", scope="fragment")
+                Y = T.alloc_buffer(({stored_b}), "{dtype}", scope="shared")
+                for t in T.thread_binding(128, thread="threadIdx.x"):
+                    for r in T.serial({tile_depth} * {tile} // 128):
+                        Y[{filled_b}] = T.if_then_else(q_0 * {tile_depth} + {filled_k} < groups * 4 and j_0 * {tile} + {filled_j} < features, B[q_0 * {tile_depth} + {filled_k}, j_0 * {tile} + {filled_j}], T.{dtype}(0))
+                for i_1, q_1, s in T.grid(64, {tile_groups}, 2):
+                    X[i_1, q_1, s] = T.if_then_else(i_0 * 64 + i_1 < rows and q_0 * {tile_groups} + q_1 < groups, A[i_0 * 64 + i_1, q_0 * {tile_groups} + q_1, s], T.{dtype}(0))
+                for i_2, q_2, s in T.grid(64, {tile_groups}, 2):
+                    M[i_2, q_2, s] = T.if_then_else(i_0 * 64 + i_2 < rows and q_0 * {tile_groups} + q_2 < groups, E[i_0 * 64 + i_2, q_0 * {tile_groups} + q_2, s], T.cast(s, "uint8"))
+                for i_3, q_3, s, j_2 in T.grid(64, {tile_groups}, 2, {tile}):
+                    S[i_3, j_2] = S[i_3, j_2] + {x} * {y}
+            for i_4, j_3 in T.grid(64, {tile}):
+                if i_0 * 64 + i_4 < rows and j_0 * {tile} + j_3 < features:
+                    C[i_0 * 64 + i_4, j_0 * {tile} + j_3] = S[i_4, j_3]
+"""  # noqa: E501  (scripts have no line breaks inside an expression)
+_WARPGROUP_STEPS = 2
+"""The instructions along the depth of a tile of a warpgroup."""
 _NARROWED = {"int4": "({} << 4 >> 4)", "uint4": "({} & 15)"}
 """The script of the bits of an element that an instruction reads."""
 
 
 def n_m_intrinsic(product: ProductIntrinsic, *, tile: int | None = None) -> Intrinsic:
     """Return the semantics and the implementation of an intrinsic, which computes tiles of `tile` rows and
-    features, a multiple of 16; None means the largest that fits the registers."""
+    features, a multiple of 16; None means the largest that fits the registers. Warpgroups have 64 rows, and
+    `tile` features."""
     if tile is None:
         tile = PAIRED_TILE if product.pattern.unit_columns > 1 else TILE
+        tile = WARPGROUP_TILE if product.is_of_warpgroup else tile
     texts = _texts_of_pattern(product.pattern) | _texts_of_dtypes(product) | {"tile": str(tile)}
     at = "vi, vq{vs}{vp}".format(**texts)
     semantics = {
         "a": _factor(f"A[{at}]", product),
         "b": _factor(f"B[{texts['row_of_b']}, vj]", product),
     }
+    if product.is_of_warpgroup:
+        return _warpgroup_intrinsic(product, texts, semantics)
     stored = "i_3, q_3{s}{p}".format(**texts)
     implementation = {
         "x": _read_factor(f"X[{stored}]", product),
@@ -87,6 +116,32 @@ def n_m_intrinsic(product: ProductIntrinsic, *, tile: int | None = None) -> Intr
         product.name,
         header + _SEMANTICS.format(**texts, **semantics),
         header + _IMPLEMENTATION.format(**texts, **implementation),
+    )
+
+
+def _warpgroup_intrinsic(
+    product: ProductIntrinsic, texts: dict[str, str], semantics: dict[str, str]
+) -> Intrinsic:
+    """Return an intrinsic whose tiles of 64 rows four warps compute, with B in shared memory: its rows are
+    contiguous for elements of 16 bits, as in the matrix, else its columns, which instructions then need."""
+    depth, tile, row = _WARPGROUP_STEPS * product.depth, texts["tile"], texts["row_of_y"]
+    k, j = f"(r * 128 + t) // {tile}", f"(r * 128 + t) % {tile}"
+    by_row = product.warpgroup_instruction.can_transpose
+    texts = texts | {
+        "tile_groups": str(depth // product.pattern.group),
+        "tile_depth": str(depth),
+        "stored_b": f"{depth}, {tile}" if by_row else f"{tile}, {depth}",
+        "filled_b": f"{k}, {j}" if by_row else f"{j}, {k}",
+        "filled_k": k,
+        "filled_j": j,
+        "x": _factor("X[i_3, q_3, s]", product),
+        "y": _factor(f"Y[{row}, j_2]" if by_row else f"Y[j_2, {row}]", product),
+    }
+    header = _HEADER.format(**texts) + _facts(product)
+    return Intrinsic(
+        product.name,
+        header + _SEMANTICS.format(**texts, **semantics),
+        header + _WARPGROUP_IMPLEMENTATION.format(**texts),
     )
 
 

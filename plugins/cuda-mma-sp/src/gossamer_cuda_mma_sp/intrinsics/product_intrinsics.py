@@ -5,11 +5,19 @@ from __future__ import annotations
 import msgspec
 
 from gossamer_cuda_mma_sp.instructions.matrix_instructions import matrix_instruction
+from gossamer_cuda_mma_sp.instructions.warpgroup_instructions import (
+    WarpgroupInstruction,
+    warpgroup_instruction,
+)
 from gossamer_cuda_mma_sp.n_m.n_m_patterns import NMPattern
 from gossamer_cuda_mma_sp.n_m.operand_dtypes import operand_dtype_named
 from gossamer_cuda_mma_sp.target.gpu import Gpu
 from gossamer_ir.core.dtypes import SCALARS
 from gossamer_ir.intrinsics.n_m_operands import n_m_operands
+
+WARPGROUP_TILE = 64
+"""The rows, and the features, of a tile that a warpgroup computes: for elements of 16 bits, a row of B in
+shared memory has at most 128 bytes."""
 
 
 class ProductIntrinsic(msgspec.Struct, frozen=True):
@@ -23,11 +31,15 @@ class ProductIntrinsic(msgspec.Struct, frozen=True):
     operands: str
     depth: int
     is_sparse: bool = False
+    is_of_warpgroup: bool = False
+    """Whether four warps multiply together, with B in shared memory (`wgmma`)."""
 
     @property
     def name(self) -> str:
         """The name by which schedules and machines refer to it."""
         kind = "mma_sp_product" if self.is_sparse else "mma_block_product"
+        if self.is_of_warpgroup:
+            kind = "wgmma_sp_product"
         return f"{kind}_{self.operands}"
 
     @property
@@ -48,8 +60,15 @@ class ProductIntrinsic(msgspec.Struct, frozen=True):
         """The pattern of a sparse A."""
         return operand_dtype_named(self.operands).pattern
 
+    @property
+    def warpgroup_instruction(self) -> WarpgroupInstruction:
+        """The instruction of one that four warps execute."""
+        return warpgroup_instruction(WARPGROUP_TILE, self.operands, self.operands, self.sums)
+
     def is_on(self, gpu: Gpu) -> bool:
         """Return whether a GPU has the instruction, and it is not emulated there."""
+        if self.is_of_warpgroup:
+            return self.warpgroup_instruction.is_on(gpu)
         instruction = matrix_instruction(
             self.operands,
             self.operands,
@@ -76,13 +95,20 @@ PRODUCT_INTRINSICS = (
     ProductIntrinsic("float8_e5m2", 64, is_sparse=True),
     ProductIntrinsic("int4", 128, is_sparse=True),
     ProductIntrinsic("uint4", 128, is_sparse=True),
+    ProductIntrinsic("float16", 32, is_sparse=True, is_of_warpgroup=True),
+    ProductIntrinsic("bfloat16", 32, is_sparse=True, is_of_warpgroup=True),
+    ProductIntrinsic("int8", 64, is_sparse=True, is_of_warpgroup=True),
+    ProductIntrinsic("uint8", 64, is_sparse=True, is_of_warpgroup=True),
+    ProductIntrinsic("float8_e4m3", 64, is_sparse=True, is_of_warpgroup=True),
+    ProductIntrinsic("float8_e5m2", 64, is_sparse=True, is_of_warpgroup=True),
 )
 
 
 def products_of(gpu: Gpu, *, is_sparse: bool) -> tuple[tuple[str, str], ...]:
-    """Return the names of the intrinsics whose instruction a GPU has, by the dtype of the operands."""
-    return tuple(
-        (intrinsic.operands, intrinsic.name)
-        for intrinsic in PRODUCT_INTRINSICS
-        if intrinsic.is_sparse == is_sparse and intrinsic.is_on(gpu)
-    )
+    """Return the names of the intrinsics whose instruction a GPU has, by the dtype of the operands: of
+    several, that of warpgroups."""
+    names: dict[str, str] = {}
+    for intrinsic in PRODUCT_INTRINSICS:
+        if intrinsic.is_sparse == is_sparse and intrinsic.is_on(gpu):
+            names[intrinsic.operands] = intrinsic.name
+    return tuple(names.items())

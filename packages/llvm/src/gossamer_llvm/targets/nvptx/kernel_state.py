@@ -14,3 +14,5 @@ class KernelState(msgspec.Struct):
     """The size of the buffers in shared memory that have an address."""
     total_shared_bytes: int = 0
     """The size of all its buffers in shared memory."""
+    has_warpgroups: bool = False
+    """Whether products of warpgroups read shared memory."""

@@ -12,7 +12,11 @@ from gossamer_llvm.emitter.ir_builder import HOT
 from gossamer_llvm.targets.nvptx.kernel_state import KernelState
 from gossamer_llvm.targets.nvptx.shared_memory import define_shared, shared_memory_of
 from gossamer_llvm.targets.nvptx.threads import block_shape
-from gossamer_llvm.targets.nvptx.warp_instructions import WarpProduct, warp_instruction_of
+from gossamer_llvm.targets.nvptx.warp_instructions import (
+    WarpgroupProduct,
+    WarpProduct,
+    warp_instruction_of,
+)
 
 
 def kernel_forms(flat: Module) -> Mapping[str, FunctionForm]:
@@ -23,19 +27,31 @@ def kernel_forms(flat: Module) -> Mapping[str, FunctionForm]:
 def _form(function: Function) -> FunctionForm:
     block = block_shape(function)
     attributes = f'{HOT} "nvvm.maxntid"="{",".join(map(str, block))}"'
-    instructions = map(warp_instruction_of, nodes_of_type(function, For))
-    if any(isinstance(instruction, WarpProduct) for instruction in instructions):
+    instructions = set(map(type, map(warp_instruction_of, nodes_of_type(function, For))))
+    if instructions & {WarpProduct, WarpgroupProduct}:
         # By default, ptxas limits registers so that several blocks fit, and then spills operands of matrix
         # instructions: 96 for one warp, of which int8 on sm_90 needs 104.
         attributes += ' "nvvm.minctasm"="1"'
     return FunctionForm(
         convention="ptx_kernel",
         attributes=attributes,
-        begin=partial(_begin, block=block, shared_bytes=shared_memory_of(function).size),
+        begin=partial(
+            _begin,
+            block=block,
+            shared_bytes=shared_memory_of(function).size,
+            has_warpgroups=WarpgroupProduct in instructions,
+        ),
         end=define_shared,
     )
 
 
-def _begin(emitter: FunctionEmitter, *, block: tuple[int, int, int], shared_bytes: int) -> None:
+def _begin(
+    emitter: FunctionEmitter,
+    *,
+    block: tuple[int, int, int],
+    shared_bytes: int,
+    has_warpgroups: bool,
+) -> None:
     kernel = emitter.state(KernelState)
+    kernel.has_warpgroups = has_warpgroups
     kernel.block, kernel.total_shared_bytes = block, shared_bytes

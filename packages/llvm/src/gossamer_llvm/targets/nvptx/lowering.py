@@ -28,15 +28,18 @@ from gossamer_llvm.targets.nvptx.shared_memory import STATIC_SHARED_BYTES, share
 from gossamer_llvm.targets.nvptx.shuffles import emit_shuffle
 from gossamer_llvm.targets.nvptx.threads import emit_barrier, emit_thread_loop
 from gossamer_llvm.targets.nvptx.warp_instructions import (
+    WarpgroupProduct,
     WarpInstruction,
     WarpLoad,
     WarpProduct,
     warp_instruction_of,
 )
+from gossamer_llvm.targets.nvptx.warpgroup_products import emit_warpgroup_product
 
 WARP_EMITTERS: dict[type[WarpInstruction], Callable[[FunctionEmitter, For, Any], None]] = {
     WarpProduct: emit_warp_product,
     WarpLoad: emit_warp_load,
+    WarpgroupProduct: emit_warpgroup_product,
 }
 """The function that emits each instruction of a warp, for the loop that stands for it."""
 

@@ -10,11 +10,11 @@ from gossamer_ir.nodes import For, Store
 from gossamer_llvm.emitter.function_emitter import FunctionEmitter
 from gossamer_llvm.targets.nvptx.warp_instructions import WarpProduct
 
-_ACCUMULATOR_TYPES = {"float32": "float", "int32": "i32", "float16": "<2 x half>"}
+ACCUMULATOR_TYPES = {"float32": "float", "int32": "i32", "float16": "<2 x half>"}
 _ACCUMULATOR_ELEMENTS = 4
 
 
-class _Registers(msgspec.Struct, frozen=True):
+class OperandRegisters(msgspec.Struct, frozen=True):
     """The registers of an operand: their type, and the addresses of the elements in each.
 
     Elements are accessed one by one, as the rest of the program accesses them: LLVM would make a vector of
@@ -36,16 +36,16 @@ def emit_warp_product(emitter: FunctionEmitter, node: For, instruction: WarpProd
     operands = [
         *_operand(emitter, a, instruction, instruction.a_registers),
         *_operand(emitter, b, instruction, instruction.b_registers),
-        *_load_registers(emitter, sums),
+        *load_registers(emitter, sums),
     ]
     for store in metadata:
-        operands += _load_registers(emitter, _registers(emitter, store, "i32", 1))
+        operands += load_registers(emitter, operand_registers(emitter, store, "i32", 1))
         operands.append(f"i32 {instruction.selector}")
     result = f"{{ {', '.join([sums.type] * len(sums.addresses))} }}"
     products = emitter.call(result, instruction.intrinsic, ", ".join(operands))
     for number, addresses in enumerate(sums.addresses):
         part = emitter.builder.value(f"extractvalue {result} {products}, {number}")
-        _store(emitter, sums, part, addresses)
+        store_register(emitter, sums, part, addresses)
 
 
 def _operand(
@@ -54,20 +54,20 @@ def _operand(
     """Return the registers of A or B, of the type that the intrinsic takes."""
     if not instruction.rounds_to_tf32:
         type_, bits = instruction.operand_type, instruction.operand_bits
-        return _load_registers(emitter, _registers(emitter, store, type_, count, bits=bits))
-    floats = _load_registers(emitter, _registers(emitter, store, "float", count))
+        return load_registers(emitter, operand_registers(emitter, store, type_, count, bits=bits))
+    floats = load_registers(emitter, operand_registers(emitter, store, "float", count))
     return [f"i32 {emitter.call('i32', 'llvm.nvvm.f2tf32.rna', number)}" for number in floats]
 
 
-def _accumulator(emitter: FunctionEmitter, store: Store) -> _Registers:
+def _accumulator(emitter: FunctionEmitter, store: Store) -> OperandRegisters:
     dtype = emitter.buffers[store.buffer].buffer.dtype
     count = _ACCUMULATOR_ELEMENTS * DType.parse(dtype).bits // 32
-    return _registers(emitter, store, _ACCUMULATOR_TYPES[dtype], count)
+    return operand_registers(emitter, store, ACCUMULATOR_TYPES[dtype], count)
 
 
-def _registers(
+def operand_registers(
     emitter: FunctionEmitter, store: Store, type_: str, count: int, *, bits: int | None = None
-) -> _Registers:
+) -> OperandRegisters:
     """Return registers whose elements have as many bits, by default those that they have in memory."""
     location = emitter.buffers[store.buffer]
     first = integer_value(store.indices[0])
@@ -85,17 +85,18 @@ def _registers(
         tuple(address(register * elements + element) for element in range(elements))
         for register in range(count)
     )
-    return _Registers(type_, bits or stored_bits, stored_bits, tuple(addresses))
+    return OperandRegisters(type_, bits or stored_bits, stored_bits, tuple(addresses))
 
 
-def _load_registers(emitter: FunctionEmitter, registers: _Registers) -> list[str]:
+def load_registers(emitter: FunctionEmitter, registers: OperandRegisters) -> list[str]:
+    """Return the values of registers, with their type."""
     return [
         f"{registers.type} " + _load(emitter, registers, addresses)
         for addresses in registers.addresses
     ]
 
 
-def _load(emitter: FunctionEmitter, registers: _Registers, addresses: tuple[str, ...]) -> str:
+def _load(emitter: FunctionEmitter, registers: OperandRegisters, addresses: tuple[str, ...]) -> str:
     """Load a register, the first element in its lowest bits."""
     value, bits, stored_bits = (
         emitter.builder.value,
@@ -115,9 +116,10 @@ def _load(emitter: FunctionEmitter, registers: _Registers, addresses: tuple[str,
     return word if registers.type == "i32" else value(f"bitcast i32 {word} to {registers.type}")
 
 
-def _store(
-    emitter: FunctionEmitter, registers: _Registers, result: str, addresses: tuple[str, ...]
+def store_register(
+    emitter: FunctionEmitter, registers: OperandRegisters, result: str, addresses: tuple[str, ...]
 ) -> None:
+    """Store a register of an instruction's result."""
     value, bits = emitter.builder.value, registers.element_bits
     if bits == 32:
         emitter.builder.line(f"store {registers.type} {result}, ptr {addresses[0]}, align 4")

@@ -15,20 +15,24 @@ import msgspec
 
 from gossamer_ir.core.build import integer_value
 from gossamer_ir.errors import UnsupportedError
-from gossamer_ir.nodes import Allocate, Buffer, Function
+from gossamer_ir.nodes import Allocate, Buffer, For, Function
 from gossamer_ir.support.typed_calls import typed
 from gossamer_ir.traversal.buffer_definitions import allocations
+from gossamer_ir.traversal.node_index import nodes_of_type
 from gossamer_ir.traversal.walk import stmts
 from gossamer_llvm.emitter.function_emitter import FunctionEmitter, LowerStmt
 from gossamer_llvm.emitter.operands import BufferAddress
 from gossamer_llvm.emitter.types import element_bytes
 from gossamer_llvm.targets.nvptx.kernel_state import KernelState
+from gossamer_llvm.targets.nvptx.warp_instructions import WarpgroupProduct, warp_instruction_of
 
 STATIC_SHARED_BYTES = 49152
 """The largest static shared memory of a block, on all architectures."""
 
 SHARED_ALIGNMENT = 16
 """The bytes of which the address of a buffer in shared memory is a multiple."""
+TILE_ALIGNMENT = 1024
+"""The same where products of warpgroups read the memory: eight rows of 128 bytes."""
 
 
 class SharedMemory(msgspec.Struct, frozen=True):
@@ -53,7 +57,8 @@ def shared_allocations(most_bytes: int) -> LowerStmt:
 def _allocate(emitter: FunctionEmitter, buffer: Buffer, most_bytes: int) -> None:
     kernel = emitter.state(KernelState)
     emitter.module.require_dtype(buffer.dtype)
-    size, offset = _buffer_size(buffer), _align_up(kernel.shared_bytes)
+    alignment = TILE_ALIGNMENT if kernel.has_warpgroups else SHARED_ALIGNMENT
+    size, offset = _buffer_size(buffer), _align_up(kernel.shared_bytes, alignment)
     if size is None or offset + size > most_bytes:
         raise UnsupportedError(
             "llvm.shared",
@@ -69,13 +74,15 @@ def _allocate(emitter: FunctionEmitter, buffer: Buffer, most_bytes: int) -> None
 
 def define_shared(emitter: FunctionEmitter) -> None:
     """Define the array of a kernel whose buffers have been allocated, if it has any."""
-    size = emitter.state(KernelState).shared_bytes
+    kernel = emitter.state(KernelState)
+    size = kernel.shared_bytes
     if not size:
         return
+    alignment = TILE_ALIGNMENT if kernel.has_warpgroups else SHARED_ALIGNMENT
     array = f"internal addrspace(3) global [{size} x i8] undef"
     if is_dynamic_shared(size):
         array = "external addrspace(3) global [0 x i8]"
-    emitter.module.definitions.append(f"@{_symbol(emitter)} = {array}, align {SHARED_ALIGNMENT}\n")
+    emitter.module.definitions.append(f"@{_symbol(emitter)} = {array}, align {alignment}\n")
 
 
 def _symbol(emitter: FunctionEmitter) -> str:
@@ -113,10 +120,13 @@ def shared_memory_of(function: Function) -> SharedMemory:
     SharedMemory(offsets={'S': 0, 'T': 32}, size=52)
     """
     offsets, total = dict[str, int](), 0
+    instructions = map(warp_instruction_of, nodes_of_type(function, For))
+    has_warpgroups = any(isinstance(executed, WarpgroupProduct) for executed in instructions)
+    alignment = TILE_ALIGNMENT if has_warpgroups else SHARED_ALIGNMENT
     for buffer in allocations(stmts(function.body)):
         size = _buffer_size(buffer) if buffer.scope == "shared" else None
         if size is not None:
-            offsets[buffer.name] = _align_up(total)
+            offsets[buffer.name] = _align_up(total, alignment)
             total = offsets[buffer.name] + size
     return SharedMemory(offsets, total)
 
@@ -130,5 +140,5 @@ def _buffer_size(buffer: Buffer) -> int | None:
     return prod(constants) * element_bytes(buffer.dtype)
 
 
-def _align_up(offset: int) -> int:
-    return -(-offset // SHARED_ALIGNMENT) * SHARED_ALIGNMENT
+def _align_up(offset: int, alignment: int) -> int:
+    return -(-offset // alignment) * alignment

@@ -13,6 +13,7 @@ from gossamer_ir.traversal.walk import stmts
 from gossamer_llvm.emitter.function_emitter import FunctionEmitter
 from gossamer_llvm.emitter.operands import Value
 from gossamer_llvm.targets.nvptx.kernel_state import KernelState
+from gossamer_llvm.targets.nvptx.warpgroup_assembly import PROXY_FENCE
 
 _REGISTERS = {"blockIdx": "ctaid", "threadIdx": "tid"}
 
@@ -34,6 +35,8 @@ def emit_thread_loop(emitter: FunctionEmitter, node: For) -> bool:
 
 def emit_barrier(emitter: FunctionEmitter, _node: Barrier) -> bool:
     """Emit a barrier for all threads of the block."""
+    if emitter.state(KernelState).has_warpgroups:
+        emitter.builder.line(PROXY_FENCE)
     emitter.call_void("llvm.nvvm.barrier.cta.sync.aligned.all", "i32 0")
     return True
 

@@ -54,7 +54,32 @@ class WarpLoad(msgspec.Struct, frozen=True, kw_only=True, tag_field=_TAG, tag="l
     is_transposed: bool = False
 
 
-WarpInstruction: TypeAlias = WarpProduct | WarpLoad
+class WarpgroupProduct(
+    msgspec.Struct, frozen=True, kw_only=True, tag_field=_TAG, tag="warpgroup_product"
+):
+    """Products of tiles of a sparse A in registers with tiles of B in shared memory, by the threads of four
+    warps. The stores name the accumulator, A, its metadata, and for each product the first element of B.
+
+    >>> WarpgroupProduct(
+    ...     instruction="wgmma", sums=2, operand_bits=16, descriptor=0, immediates="1, 1, 0"
+    ... ).selector
+    0
+    """
+
+    instruction: str
+    """The name of the instruction in PTX."""
+    sums: int
+    """The registers of the accumulator in a lane."""
+    operand_bits: int
+    descriptor: int
+    """The bits of the descriptor of B besides its address."""
+    immediates: str
+    """The last operands of the instruction; empty if there are none."""
+    selector: int = 0
+    """The sparsity selector."""
+
+
+WarpInstruction: TypeAlias = WarpProduct | WarpLoad | WarpgroupProduct
 
 
 @typed

@@ -12,11 +12,15 @@ import msgspec
 
 from gossamer_cuda_mma_sp.instructions.matrix_instructions import MatrixInstruction
 from gossamer_cuda_mma_sp.instructions.sparse_instructions import MMA_COLUMNS, MMA_ROWS
+from gossamer_cuda_mma_sp.instructions.warpgroup_instructions import WarpgroupInstruction
 from gossamer_cuda_mma_sp.n_m.n_m_patterns import NMPattern
 from gossamer_cuda_mma_sp.n_m.operand_dtypes import operand_dtype_named
 from gossamer_ir.core.build import ZERO, add, binary, floordiv, index, mul
+from gossamer_ir.core.limits import WARP_LANES
 from gossamer_ir.nodes import Binary, Const, Expr, Var
 
+TiledInstruction: TypeAlias = MatrixInstruction | WarpgroupInstruction
+"""An instruction for tiles: of a warp, or of four warps."""
 SlotIndices: TypeAlias = tuple[Expr, ...]
 """The indices of an element of a fragment, in the number of a lane."""
 
@@ -63,14 +67,17 @@ class TileCounts(msgspec.Struct, frozen=True):
     depth: int
 
 
-def accumulator_layout(dtype: str, tiles: TileCounts, lane: Var) -> FragmentLayout:
+def accumulator_layout(
+    dtype: str, instruction: TiledInstruction, tiles: TileCounts, lane: Var
+) -> FragmentLayout:
     """Return the layout of the accumulator, rows by columns: 4 elements of each tile."""
-    g, t = _quad(lane), _lane_of_quad(lane)
+    g, t = _first_row(instruction, lane), _lane_of_quad(lane)
+    rows = MMA_ROWS * instruction.warps
     slots = [
         Slot(
             4 * (tiles.columns * i + j) + e,
             (
-                add(g, index(MMA_ROWS * i + 8 * (e // 2))),
+                add(g, index(rows * i + 8 * (e // 2))),
                 add(mul(t, index(2)), index(MMA_COLUMNS * j + e % 2)),
             ),
         )
@@ -82,16 +89,16 @@ def accumulator_layout(dtype: str, tiles: TileCounts, lane: Var) -> FragmentLayo
 
 
 def a_layout(
-    dtype: str, instruction: MatrixInstruction, tiles: TileCounts, lane: Var
+    dtype: str, instruction: TiledInstruction, tiles: TileCounts, lane: Var
 ) -> FragmentLayout:
     """Return the layout of A: rows by depth, or rows by groups, slots and pairs if it is sparse."""
     p, count = instruction.register_elements, instruction.a_registers
-    slots = []
+    slots, rows = [], MMA_ROWS * instruction.warps
     for i in range(tiles.rows):
         for k in range(tiles.depth):
             first = (i * tiles.depth + k) * count * p
             for r in range(count):
-                row = add(_quad(lane), index(MMA_ROWS * i + 8 * (r % 2)))
+                row = add(_first_row(instruction, lane), index(rows * i + 8 * (r % 2)))
                 start = k * instruction.stored_depth + r // 2 * 4 * p
                 for j in range(p):
                     column = _columns(instruction, lane, start + j, p)
@@ -99,7 +106,7 @@ def a_layout(
     return FragmentLayout(dtype, len(slots), tuple(slots))
 
 
-def _columns(instruction: MatrixInstruction, lane: Var, at: int, p: int) -> SlotIndices:
+def _columns(instruction: TiledInstruction, lane: Var, at: int, p: int) -> SlotIndices:
     """Return the column t * p + at, as a group, a slot and an element of a pair if A is sparse and there are
     several."""
     if not instruction.is_sparse:
@@ -130,7 +137,7 @@ def b_layout(
     return FragmentLayout(dtype, len(slots), tuple(slots))
 
 
-def metadata_layout(instruction: MatrixInstruction, tiles: TileCounts, lane: Var) -> FragmentLayout:
+def metadata_layout(instruction: TiledInstruction, tiles: TileCounts, lane: Var) -> FragmentLayout:
     """Return the layout of the indices of A, rows by groups by slots: one word of each tile, for the selector
     0. Lanes of other selectors have the same words."""
     slots, pattern = [], operand_dtype_named(instruction.a).pattern
@@ -138,7 +145,7 @@ def metadata_layout(instruction: MatrixInstruction, tiles: TileCounts, lane: Var
         for k in range(tiles.depth):
             for nibble in range(8):
                 row, group = _group(instruction, lane, nibble)
-                row = add(row, index(MMA_ROWS * i))
+                row = add(row, index(MMA_ROWS * instruction.warps * i))
                 group = add(group, index(k * instruction.depth // pattern.group))
                 for slot in range(pattern.slots):
                     at = (row, group, *((index(slot),) if pattern.slots > 1 else ()))
@@ -147,19 +154,28 @@ def metadata_layout(instruction: MatrixInstruction, tiles: TileCounts, lane: Var
     return FragmentLayout("uint32", tiles.rows * tiles.depth, tuple(slots))
 
 
-def _group(instruction: MatrixInstruction, lane: Var, nibble: int) -> tuple[Expr, Expr]:
+def _group(instruction: TiledInstruction, lane: Var, nibble: int) -> tuple[Expr, Expr]:
     """Return the row and the group of a nibble in a word of a lane (`pack_metadata`)."""
     in_part = 4 if instruction.bits >= 16 else 8
     parts = instruction.depth // operand_dtype_named(instruction.a).pattern.group // in_part
     t = _lane_of_quad(lane)
     if in_part == 4:
         # A word has the groups of two rows.
-        row = add(_quad(lane), index(8 * (nibble // 4)))
+        row = add(_first_row(instruction, lane), index(8 * (nibble // 4)))
         part = binary("floormod", lane, index(parts)) if parts > 1 else ZERO
     else:
-        row = add(_quad(lane), mul(binary("floormod", lane, index(2)), index(8)))
+        row = add(_first_row(instruction, lane), mul(binary("floormod", lane, index(2)), index(8)))
         part = floordiv(t, index(2)) if parts > 1 else ZERO
     return row, add(mul(part, index(in_part)), index(nibble % in_part))
+
+
+def _first_row(instruction: TiledInstruction, lane: Var) -> Expr:
+    """Return the first row of a lane: each warp has 16 rows, and a lane that of its quad and the eighth
+    after it."""
+    if instruction.warps == 1:
+        return _quad(lane)
+    row_of_warp = mul(floordiv(lane, index(WARP_LANES)), index(MMA_ROWS))
+    return add(row_of_warp, binary("floormod", _quad(lane), index(8)))
 
 
 def _quad(lane: Var) -> Expr:

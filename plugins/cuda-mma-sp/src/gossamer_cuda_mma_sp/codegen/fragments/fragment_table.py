@@ -8,11 +8,9 @@ from typing import Any
 
 import msgspec
 
-from gossamer_cuda_mma_sp.codegen.fragments.fragment_layouts import FragmentLayout
+from gossamer_cuda_mma_sp.codegen.fragments.fragment_layouts import FragmentLayout, TiledInstruction
 from gossamer_cuda_mma_sp.codegen.fragments.matrix_products import MatrixProduct
-from gossamer_cuda_mma_sp.instructions.matrix_instructions import MatrixInstruction
 from gossamer_ir.core.build import ZERO, index, index_var
-from gossamer_ir.core.limits import WARP_LANES
 from gossamer_ir.errors import UnsupportedError
 from gossamer_ir.nodes import Buffer, For, Node, Stmt, ThreadTag, Var
 from gossamer_ir.traversal.access_types import BUFFER_NODES
@@ -33,18 +31,20 @@ class FragmentTable(msgspec.Struct, frozen=True):
     """The buffers in shared memory, by their names."""
     layouts: Mapping[str, FragmentLayout]
     """Which elements of each fragment a lane holds."""
-    instructions: Mapping[MatrixProduct, MatrixInstruction]
+    instructions: Mapping[MatrixProduct, TiledInstruction]
     """The instruction for each product."""
+    lanes: int
+    """The threads that hold a fragment: those of a warp, or of four warps."""
     lane: Var
     """The number of a lane in layouts and in statements before `run_by_lanes`."""
     namer: Namer
 
 
 def run_by_lanes(table: FragmentTable, body: Sequence[Any]) -> tuple[Stmt, ...]:
-    """Return statements in a loop over the lanes of a warp, with a variable of its own."""
+    """Return statements in a loop over the lanes that hold fragments, with a variable of its own."""
     lane = table.namer.fresh("lane")
     renamed = tuple(substitute(stmt, {table.lane.name: index_var(lane)}) for stmt in body)
-    return (For(lane, ZERO, index(WARP_LANES), renamed, kind="thread_binding", thread=LANE_AXIS),)
+    return (For(lane, ZERO, index(table.lanes), renamed, kind="thread_binding", thread=LANE_AXIS),)
 
 
 def accesses_fragment(table: FragmentTable, node: Node) -> bool:

@@ -64,7 +64,7 @@ def _lower_stmt(table: FragmentTable, stmt: Stmt) -> tuple[Stmt, ...]:
         return (stmt,)
     match stmt:
         case For():
-            product = matrix_product(stmt, table.buffers)
+            product = matrix_product(stmt, table.buffers, table.shared)
             if product is not None:
                 return lower_product(table, product)
             if _is_over_elements(table, stmt):

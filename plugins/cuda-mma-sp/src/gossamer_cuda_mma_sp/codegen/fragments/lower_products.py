@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from gossamer_cuda_mma_sp.codegen.fragments.fragment_layouts import (
     FragmentLayout,
     TileCounts,
+    TiledInstruction,
     a_layout,
     accumulator_layout,
     b_layout,
@@ -14,13 +15,19 @@ from gossamer_cuda_mma_sp.codegen.fragments.fragment_layouts import (
 )
 from gossamer_cuda_mma_sp.codegen.fragments.fragment_table import FragmentTable, run_by_lanes
 from gossamer_cuda_mma_sp.codegen.fragments.matrix_products import MatrixProduct, matrix_product
+from gossamer_cuda_mma_sp.codegen.fragments.warpgroup_loops import (
+    warpgroup_instruction_of,
+    warpgroup_loops,
+)
 from gossamer_cuda_mma_sp.instructions.matrix_instructions import (
     MatrixInstruction,
     matrix_instruction,
 )
 from gossamer_cuda_mma_sp.instructions.sparse_instructions import MMA_COLUMNS, MMA_ROWS
+from gossamer_cuda_mma_sp.instructions.warpgroup_instructions import WarpgroupInstruction
 from gossamer_cuda_mma_sp.target.gpu import Gpu
 from gossamer_ir.core.build import index, index_var
+from gossamer_ir.core.limits import WARP_LANES
 from gossamer_ir.errors import UnsupportedError
 from gossamer_ir.nodes import Buffer, For, Function, Load, Stmt, Store, Var
 from gossamer_ir.traversal.buffer_definitions import allocations
@@ -41,22 +48,34 @@ def plan_fragments(function: Function, gpu: Gpu) -> FragmentTable:
         for scope in ("fragment", "shared")
     )
     loops = (stmt for stmt in every if isinstance(stmt, For))
-    products = [product for loop in loops if (product := matrix_product(loop, buffers)) is not None]
+    products = [
+        product for loop in loops if (product := matrix_product(loop, buffers, shared)) is not None
+    ]
     instructions = {
-        product: _required_instruction(product, buffers, gpu) for product in dict.fromkeys(products)
+        product: warpgroup_instruction_of(product, buffers, shared, gpu)
+        if product.b_is_shared
+        else _required_instruction(product, buffers, gpu)
+        for product in dict.fromkeys(products)
     }
     lane = index_var(namer.fresh("lane"))
     layouts = _layouts_in_all(buffers, instructions, lane)
-    return FragmentTable(buffers, shared, layouts, instructions, lane, namer)
+    lanes = WARP_LANES * max((one.warps for one in instructions.values()), default=1)
+    return FragmentTable(buffers, shared, layouts, instructions, lanes, lane, namer)
 
 
 def _layouts_in_all(
     buffers: Mapping[str, Buffer],
-    instructions: Mapping[MatrixProduct, MatrixInstruction],
+    instructions: Mapping[MatrixProduct, TiledInstruction],
     lane: Var,
 ) -> dict[str, FragmentLayout]:
     """Return the layout of each fragment, which all products it is in must need."""
     layouts: dict[str, FragmentLayout] = {}
+    if len({instruction.warps for instruction in instructions.values()}) > 1:
+        raise UnsupportedError(
+            "cuda.fragment.product",
+            "Some products of the program read B in shared memory, and others in fragments.",
+            hint="Four warps multiply by one in shared memory, one warp by others: use one kind.",
+        )
     for product, instruction in instructions.items():
         for name, layout in _layouts_in(product, instruction, buffers, lane).items():
             if layouts.setdefault(name, layout) != layout:
@@ -78,7 +97,7 @@ def _layouts_in_all(
 
 def _layouts_in(
     product: MatrixProduct,
-    instruction: MatrixInstruction,
+    instruction: TiledInstruction,
     buffers: Mapping[str, Buffer],
     lane: Var,
 ) -> dict[str, FragmentLayout]:
@@ -86,10 +105,13 @@ def _layouts_in(
     tiles = _tiles(product, instruction)
     dtypes = {name: buffer.dtype for name, buffer in buffers.items()}
     layouts = {
-        product.accumulator: accumulator_layout(dtypes[product.accumulator], tiles, lane),
+        product.accumulator: accumulator_layout(
+            dtypes[product.accumulator], instruction, tiles, lane
+        ),
         product.a: a_layout(dtypes[product.a], instruction, tiles, lane),
-        product.b: b_layout(dtypes[product.b], instruction, tiles, lane),
     }
+    if isinstance(instruction, MatrixInstruction):
+        layouts[product.b] = b_layout(dtypes[product.b], instruction, tiles, lane)
     if product.metadata is not None:
         layouts[product.metadata] = metadata_layout(instruction, tiles, lane)
     return layouts
@@ -117,10 +139,13 @@ def _required_instruction(
 
 
 def lower_product(table: FragmentTable, product: MatrixProduct) -> tuple[Stmt, ...]:
-    """Return the matrix instructions of a product, which the lanes of a warp execute together."""
-    tiles = _tiles(product, table.instructions[product])
+    """Return the matrix instructions of a product, which the lanes of warps execute together."""
+    instruction = table.instructions[product]
+    tiles = _tiles(product, instruction)
+    if isinstance(instruction, WarpgroupInstruction):
+        return run_by_lanes(table, warpgroup_loops(table, product, instruction, tiles))
     calls = [
-        _call(table, product, tiles, (i, j, k))
+        _call(table, product, instruction, (i, j, k))
         for k in range(tiles.depth)
         for i in range(tiles.rows)
         for j in range(tiles.columns)
@@ -129,10 +154,13 @@ def lower_product(table: FragmentTable, product: MatrixProduct) -> tuple[Stmt, .
 
 
 def _call(
-    table: FragmentTable, product: MatrixProduct, tiles: TileCounts, tile: tuple[int, int, int]
+    table: FragmentTable,
+    product: MatrixProduct,
+    instruction: MatrixInstruction,
+    tile: tuple[int, int, int],
 ) -> For:
     """Return the loop that stands for an instruction."""
-    (i, j, k), instruction = tile, table.instructions[product]
+    (i, j, k), tiles = tile, _tiles(product, instruction)
     p = instruction.register_elements
     firsts = {
         product.accumulator: 4 * (i * tiles.columns + j),
@@ -156,9 +184,9 @@ def _call(
     return warp_loop(table.namer.fresh("product"), executed, tuple(operands))
 
 
-def _tiles(product: MatrixProduct, instruction: MatrixInstruction) -> TileCounts:
+def _tiles(product: MatrixProduct, instruction: TiledInstruction) -> TileCounts:
     return TileCounts(
-        product.rows // MMA_ROWS,
+        product.rows // (MMA_ROWS * instruction.warps),
         product.columns // MMA_COLUMNS,
         product.depth // instruction.depth,
     )

@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 import msgspec
+from msgspec.structs import replace
 
 from gossamer_cuda_mma_sp.n_m.n_m_patterns import (
     FOUR_OF_EIGHT,
@@ -44,6 +45,10 @@ class MatrixProduct(msgspec.Struct, frozen=True):
     rows: int
     columns: int
     depth: int
+    b_is_shared: bool = False
+    """Whether B is in shared memory instead of a fragment."""
+    b_by_k: bool = False
+    """Whether B is stored with the elements along its depth contiguous."""
 
 
 class _Factor(msgspec.Struct, frozen=True):
@@ -53,8 +58,11 @@ class _Factor(msgspec.Struct, frozen=True):
     dtype: str
 
 
-def matrix_product(loop: For, fragments: Mapping[str, Buffer]) -> MatrixProduct | None:
-    """Return the product that a loop nest over whole fragments computes; None for any other loop.
+def matrix_product(
+    loop: For, fragments: Mapping[str, Buffer], shared: Mapping[str, Buffer] | None = None
+) -> MatrixProduct | None:
+    """Return the product that a loop nest over whole fragments computes; None for any other loop. B of a
+    sparse product may be one of the buffers in `shared` memory, whose columns may come first.
 
     >>> from gossamer_ir.core.build import index, index_var
     >>> shapes = {"S": (16, 8), "X": (16, 16), "Y": (16, 8)}
@@ -76,7 +84,9 @@ def matrix_product(loop: For, fragments: Mapping[str, Buffer]) -> MatrixProduct 
         product = _dense_product(store, left, right, extents) or _sparse_product(
             store, left, right, extents
         )
-        if product is not None and _is_whole(product, fragments):
+        if product is not None and product.b in (shared or {}):
+            product = replace(product, b_is_shared=True)
+        if product is not None and _is_whole(product, {**fragments, **(shared or {})}):
             return product
     return None
 
@@ -168,15 +178,17 @@ def _sparse_product(
     vars = [at.name for at in (*store.indices, *stored[1:]) if isinstance(at, Var)]
     if pattern is None or len(store.indices) != 2 or len(b.load.indices) != 2:
         return None
-    indices = _index_load(b.load.indices[0], stored, pattern)
-    is_sparse = (stored[0], b.load.indices[1]) == store.indices and indices is not None
+    by_k = b.load.indices[0] == store.indices[1]
+    depth_index, column = b.load.indices[::-1] if by_k else b.load.indices
+    indices = _index_load(depth_index, stored, pattern)
+    is_sparse = (stored[0], column) == store.indices and indices is not None
     if not is_sparse or indices is None or len(vars) != len(extents) or set(vars) != set(extents):
         return None
     i, j, q, *inner = (extents[name] for name in vars)
     if tuple(inner) != _inner_shape(pattern):
         return None
     names = (store.buffer, a.load.buffer, b.load.buffer, indices.buffer)
-    return MatrixProduct(*names, (a.dtype, b.dtype), i, j, pattern.group * q)
+    return MatrixProduct(*names, (a.dtype, b.dtype), i, j, pattern.group * q, b_by_k=by_k)
 
 
 def _inner_shape(pattern: NMPattern) -> tuple[int, ...]:
@@ -210,8 +222,13 @@ def _is_whole(product: MatrixProduct, fragments: Mapping[str, Buffer]) -> bool:
     """Return whether all its operands are fragments, of which every element takes part."""
     shapes: dict[str, tuple[int, ...]] = {
         product.accumulator: (product.rows, product.columns),
-        product.b: (product.depth, product.columns),
+        product.b: (product.depth, product.columns)[:: -1 if product.b_by_k else 1],
     }
+    of_warps = {*shapes, product.a, product.metadata} - {product.b}
+    if product.b_by_k and not product.b_is_shared:
+        return False
+    if any(name in fragments and fragments[name].scope == "shared" for name in of_warps if name):
+        return False
     if product.metadata is None:
         shapes[product.a] = (product.rows, product.depth)
     else:

@@ -17,12 +17,13 @@ from gossamer_ir.arith.affine import affine_of
 from gossamer_ir.core.build import add, binary, floordiv, index, integer_value, mul
 from gossamer_ir.core.dtypes import DType
 from gossamer_ir.core.expression_kinds import has_lanes
+from gossamer_ir.errors import UnsupportedError
 from gossamer_ir.nodes import Buffer, Expr, For, Node, Ramp, Stmt
 from gossamer_ir.traversal.access_types import BUFFER_NODES, ELEMENT_NODES
 from gossamer_ir.traversal.buffer_definitions import allocations
 from gossamer_ir.traversal.rewrite import rewrite_body
 from gossamer_ir.traversal.walk import collect, stmts
-from gossamer_llvm import WarpLoad, warp_instruction_of
+from gossamer_llvm import WarpgroupProduct, WarpInstruction, WarpLoad, warp_instruction_of
 
 _BANKS = 8
 """The banks of a chunk, as many as a matrix has rows."""
@@ -30,22 +31,26 @@ _CHUNK_BYTES = 16
 
 
 def swizzle_shared(body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
-    """Return statements with the tiles swizzled that matrix loads read with conflicts.
+    """Return statements with the tiles swizzled that matrix loads read with conflicts, or that products of
+    warpgroups read: their descriptors say that it is.
 
-    All accesses of such a tile are to single elements, or to consecutive ones within a chunk.
+    All accesses of such a tile are to single elements, or to consecutive ones within a chunk. Raises
+    `UnsupportedError` (`cuda.fragment.access`) for others to a tile of a warpgroup.
     """
-    read = {
-        node.buffer
-        for loop in stmts(body)
-        if isinstance(loop, For) and isinstance(warp_instruction_of(loop), WarpLoad)
-        for store in loop.body
-        for node in collect(BUFFER_NODES, store)
-    }
-    tiles = {
-        buffer.name: buffer
-        for buffer in allocations(stmts(body))
-        if buffer.name in read and _chunks(buffer) and _can_swizzle(buffer, body)
-    }
+    loaded = _buffers_read(body, WarpLoad)
+    multiplied = _buffers_read(body, WarpgroupProduct)
+    tiles = {}
+    for buffer in allocations(stmts(body)):
+        if buffer.name in loaded | multiplied and _chunks(buffer):
+            if _can_swizzle(buffer, body):
+                tiles[buffer.name] = buffer
+            elif buffer.name in multiplied:
+                raise UnsupportedError(
+                    "cuda.fragment.access",
+                    f"The tile '{buffer.name}' in shared memory is not accessed in parts of its chunks of "
+                    f"{_CHUNK_BYTES} bytes, which change places for the product that reads it.",
+                    hint="Store its elements one by one, or in aligned vectors of at most 16 bytes.",
+                )
 
     def rule(node: Node) -> Any | None:
         if isinstance(node, ELEMENT_NODES) and node.buffer in tiles:
@@ -53,6 +58,17 @@ def swizzle_shared(body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
         return None
 
     return rewrite_body(body, rule) if tiles else body
+
+
+def _buffers_read(body: tuple[Stmt, ...], kind: type[WarpInstruction]) -> set[str]:
+    """Return the buffers that instructions of a kind name."""
+    return {
+        node.buffer
+        for loop in stmts(body)
+        if isinstance(loop, For) and isinstance(warp_instruction_of(loop), kind)
+        for store in loop.body
+        for node in collect(BUFFER_NODES, store)
+    }
 
 
 def _chunks(buffer: Buffer) -> int:

@@ -1,0 +1,87 @@
+"""Products of warpgroups: four warps multiply what their registers and shared memory hold."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from gossamer_ir.nodes import Cast, For, Load, Store
+from gossamer_llvm.emitter.function_emitter import FunctionEmitter
+from gossamer_llvm.memory.addresses import emit_address
+from gossamer_llvm.targets.nvptx.matrix_instructions import (
+    ACCUMULATOR_TYPES,
+    OperandRegisters,
+    load_registers,
+    operand_registers,
+    store_register,
+)
+from gossamer_llvm.targets.nvptx.warp_instructions import WarpgroupProduct
+from gossamer_llvm.targets.nvptx.warpgroup_assembly import WarpgroupOperands, warpgroup_assembly
+
+_A_REGISTERS = 4
+_ADDRESS_UNIT_BITS = 4
+_ADDRESS_MASK = (1 << 14) - 1
+
+
+def emit_warpgroup_product(
+    emitter: FunctionEmitter, node: For, instruction: WarpgroupProduct
+) -> None:
+    """Emit the assembly of all products: it adds them to the accumulator, which stays where it is."""
+    accumulator, a, metadata, *tiles = (stmt for stmt in node.body if isinstance(stmt, Store))
+    type_ = ACCUMULATOR_TYPES[emitter.buffers[accumulator.buffer].buffer.dtype]
+    sums = operand_registers(emitter, accumulator, type_, instruction.sums)
+    count = len(tiles)
+    left = operand_registers(emitter, a, "i32", _A_REGISTERS * count, bits=instruction.operand_bits)
+    words = load_registers(emitter, operand_registers(emitter, metadata, "i32", count))
+    lefts = load_registers(emitter, left)
+    steps = [
+        WarpgroupOperands(
+            tuple(lefts[_A_REGISTERS * number :][:_A_REGISTERS]),
+            _descriptor(emitter, tile, instruction),
+            words[number],
+        )
+        for number, tile in enumerate(tiles)
+    ]
+    result, call = warpgroup_assembly(
+        instruction.instruction,
+        _as_words(emitter, load_registers(emitter, sums)),
+        steps,
+        selector=instruction.selector,
+        immediates=instruction.immediates,
+    )
+    _store_sums(emitter, sums, result, emitter.builder.value_in_place(call))
+
+
+def _as_words(emitter: FunctionEmitter, values: Sequence[str]) -> list[str]:
+    """Return typed values, those of two elements as words, which assembly takes."""
+    return [
+        value
+        if not value.startswith("<")
+        else f"i32 {emitter.builder.value(f'bitcast {value} to i32')}"
+        for value in values
+    ]
+
+
+def _store_sums(
+    emitter: FunctionEmitter, sums: OperandRegisters, result: str, products: str
+) -> None:
+    value = emitter.builder.value
+    for number, addresses in enumerate(sums.addresses):
+        part = value(f"extractvalue {result} {products}, {number}")
+        if sums.type.startswith("<"):
+            part = value(f"bitcast i32 {part} to {sums.type}")
+        store_register(emitter, sums, part, addresses)
+
+
+def _descriptor(emitter: FunctionEmitter, store: Store, instruction: WarpgroupProduct) -> str:
+    """Return the descriptor of the tile whose first element a store loads."""
+    load = store.value.value if isinstance(store.value, Cast) else store.value
+    assert isinstance(load, Load)
+    value = emitter.builder.value
+    source = emit_address(emitter, load.buffer, load.indices, is_certain=True).pointer
+    shared = value(f"addrspacecast ptr {source} to ptr addrspace(3)")
+    address = value(f"ptrtoint ptr addrspace(3) {shared} to i32")
+    units = value(f"lshr i32 {address}, {_ADDRESS_UNIT_BITS}")
+    field = value(f"zext i32 {value(f'and i32 {units}, {_ADDRESS_MASK}')} to i64")
+    # A constant of LLVM is signed.
+    bits = instruction.descriptor - (instruction.descriptor >> 63 << 64)
+    return f"i64 {value(f'or i64 {field}, {bits}')}"

@@ -1,0 +1,84 @@
+"""Tiles that warpgroups multiply, with B in shared memory: PTX, results, and what is refused."""
+
+import numpy as np
+import pytest
+from warpgroup_programs import compiled, ptx_of, warpgroup_text
+
+from gossamer_cuda_mma_sp.backend import CudaBackend
+from gossamer_ir.errors import UnsupportedError
+
+
+@pytest.mark.parametrize(
+    ("dtype", "sums", "options"),
+    [
+        ("float16", "float32", {"columns": 64}),
+        ("float16", "float16", {"rows": 128, "columns": 8, "depth": 32}),
+        ("float16", "float32", {"columns": 24, "by_k": True}),
+        ("int8", "int32", {"rows": 128, "columns": 16, "depth": 128, "by_k": True}),
+    ],
+)
+def test_a_warpgroup_multiplies_a_tile(dtype, sums, options):
+    rng = np.random.default_rng(0)
+    sizes = {"rows": 64, "columns": 16, "depth": 64, "by_k": False} | options
+    rows, columns, depth = sizes["rows"], sizes["columns"], sizes["depth"]
+    A = rng.integers(-4, 5, (rows, depth // 4, 2))
+    E = np.sort(rng.random((rows, depth // 4, 4)).argsort(axis=2)[..., :2], axis=2)
+    dense = np.zeros((rows, depth // 4, 4), np.int64)
+    np.put_along_axis(dense, E, A, axis=2)
+    B, C = rng.integers(-4, 5, (depth, columns)), rng.integers(-9, 9, (rows, columns))
+    stored = np.ascontiguousarray((B.T if sizes["by_k"] else B).astype(dtype))
+    arguments = {"a": A.astype(dtype), "e": E.astype(np.uint8), "b": stored, "c": C.astype(sums)}
+    artifact = compiled(warpgroup_text(dtype, sums, **options))
+    text = ptx_of(artifact)
+    steps = depth * np.dtype(dtype).itemsize // 64
+    assert text.count("wgmma.mma_async.sp.sync.aligned.m64n") == rows // 64 * steps
+    assert text.index("fence.proxy.async") < text.index("bar") < text.index("wgmma.fence")
+    CudaBackend().load(artifact)(**arguments)
+    np.testing.assert_array_equal(arguments["c"], dense.reshape(rows, depth) @ B + C)
+
+
+HALF = warpgroup_text("float16", "float32")
+
+
+@pytest.mark.parametrize(
+    ("text", "target"),
+    [
+        (HALF, "cuda-mma-sp:arch=sm_90"),
+        (HALF, "cuda-mma-sp:arch=sm_100a"),
+        (HALF, "cuda-mma-sp:arch=sm_90a,ptx=8.0"),
+        (warpgroup_text("float16", "float32", columns=128), "cuda-mma-sp:arch=sm_90a"),
+        (warpgroup_text("float16", "float32", rows=32), "cuda-mma-sp:arch=sm_90a"),
+        (warpgroup_text("int8", "int32"), "cuda-mma-sp:arch=sm_90a"),
+    ],
+)
+def test_a_product_without_an_instruction_is_refused(text, target):
+    with pytest.raises(UnsupportedError, match="no matrix instruction of four warps") as caught:
+        compiled(text, target)
+    assert caught.value.code == "cuda.fragment.instruction"
+
+
+def test_products_of_both_kinds_are_refused():
+    lines = HALF.splitlines()
+    product = next(line for line in lines if "S[i_3" in line)
+    loop = next(line for line in lines if "for i_3" in line)
+    other = [
+        '        Z = T.alloc_buffer((64, 16), "float16", scope="fragment")',
+        "        for k, j_9 in T.grid(64, 16):",
+        "            Z[k, j_9] = B[k, j_9]",
+        loop,
+        product.replace("Y[", "Z["),
+    ]
+    at = lines.index(product) + 1
+    with pytest.raises(UnsupportedError, match="and others in fragments") as caught:
+        compiled("\n".join([*lines[:at], *other, *lines[at:]]))
+    assert caught.value.code == "cuda.fragment.product"
+
+
+def test_a_tile_that_cannot_be_swizzled_is_refused():
+    wide = HALF.replace("for r in T.serial(64 * 16 // 128):", "for r in T.serial(2):").replace(
+        "Y[(r * 128 + t) // 16, (r * 128 + t) % 16] = B[(r * 128 + t) // 16, (r * 128 + t) % 16]",
+        "Y[t // 2, T.ramp(r * 4 + t % 2 * 2 + 1, 1, 4)] = B[t // 2, T.ramp(r * 4 + t % 2 * 2 + 1, 1, 4)]",
+    )
+    with pytest.raises(UnsupportedError, match="change places") as caught:
+        compiled(wide)
+    assert caught.value.code == "cuda.fragment.access"
