@@ -316,6 +316,8 @@ def test_the_instruction_of_a_precision_is_used_where_it_is_native(precision, in
     assert code.count(f"mma.sp::ordered_metadata.sync.aligned.{instruction}") == tiles
 
 
+WARPGROUPS = "cuda-mma-sp:arch=sm_90a,driver=interpreter"
+"""Four warps multiply together on GPUs of this architecture."""
 ADA = "cuda-mma-sp:arch=sm_89,driver=interpreter"
 """GPUs of this architecture have instructions for float8."""
 
@@ -329,8 +331,9 @@ def test_bits_of_float8_are_multiplied_by_sparse_tensor_cores(precision, bits):
     rng = np.random.default_rng(7)
     A, B = rng.integers(0, 5, (19, 70)), rng.integers(0, 5, (70, 9))
     A[:, 1::4] = A[:, 3::4] = 0
-    product = gs.matmul_24(bits[A], bits[B], precision, target=ADA)
-    np.testing.assert_array_equal(product, values[A] @ values[B])
+    for target in (ADA, WARPGROUPS):
+        product = gs.matmul_24(bits[A], bits[B], precision, target=target)
+        np.testing.assert_array_equal(product, values[A] @ values[B])
     module = module_of(program_for(PROGRAM, precision), Variant("uint8"))
     name = PTX_TYPES[precision]
     instruction = f"sync.aligned.m16n8k64.row.col.f32.{name}.{name}.f32"
@@ -403,9 +406,6 @@ def test_scalable_vectors_have_the_same_products(dtype):
             np.testing.assert_array_equal(product, A.astype(int) @ B.astype(int))
 
 
-WARPGROUPS = "cuda-mma-sp:arch=sm_90a,driver=interpreter"
-
-
 @pytest.mark.parametrize(
     ("dtype", "shape"), [("float16", (70, 140, 66)), ("int8", (5, 7, 3)), ("uint8", (64, 128, 64))]
 )
@@ -420,4 +420,6 @@ def test_the_intrinsic_of_warpgroups_is_explained():
     report = gs.explain("matmul_24", target=WARPGROUPS, dtypes={"A": "float16", "B": "float16"})
     assert report.decisions[-1].what == "the product by wgmma_sp_product_float16"
     assert "wgmma.mma_async.sp" in ptx(program_text("float16"), 16, WARPGROUPS)
-    assert "wgmma" not in ptx(program_text("float16"), 16, "cuda-mma-sp:arch=sm_90")
+    assert "wgmma" not in ptx(
+        program_text("float16"), 16, "cuda-mma-sp:arch=sm_90,driver=interpreter"
+    )
