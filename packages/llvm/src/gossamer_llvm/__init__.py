@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from gossamer_llvm.targets.nvptx.threads import block_shape
     from gossamer_llvm.targets.nvptx.warp_instructions import (
         WarpgroupProduct,
-        WarpInstruction,
         WarpLoad,
         WarpProduct,
         warp_instruction_of,
@@ -42,11 +41,10 @@ _HOMES = {
     "PROXY_FENCE": "gossamer_llvm.targets.nvptx.warpgroup_assembly",
     "SHARED_ALIGNMENT": "gossamer_llvm.targets.nvptx.shared_memory",
     "TargetLowering": "gossamer_llvm.emitter.function_emitter",
-    "WarpInstruction": "gossamer_llvm.targets.nvptx.warp_instructions",
     "WarpLoad": "gossamer_llvm.targets.nvptx.warp_instructions",
     "WarpProduct": "gossamer_llvm.targets.nvptx.warp_instructions",
-    "WarpgroupProduct": "gossamer_llvm.targets.nvptx.warp_instructions",
     "WarpgroupOperands": "gossamer_llvm.targets.nvptx.warpgroup_assembly",
+    "WarpgroupProduct": "gossamer_llvm.targets.nvptx.warp_instructions",
     "avx512_lowering": "gossamer_llvm.targets.avx512.lowering",
     "block_shape": "gossamer_llvm.targets.nvptx.threads",
     "emit": "gossamer_llvm.module",
@@ -68,7 +66,6 @@ __all__ = [
     "PROXY_FENCE",
     "SHARED_ALIGNMENT",
     "TargetLowering",
-    "WarpInstruction",
     "WarpLoad",
     "WarpProduct",
     "WarpgroupOperands",

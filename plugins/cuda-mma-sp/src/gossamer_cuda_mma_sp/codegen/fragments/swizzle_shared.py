@@ -23,7 +23,7 @@ from gossamer_ir.traversal.access_types import BUFFER_NODES, ELEMENT_NODES
 from gossamer_ir.traversal.buffer_definitions import allocations
 from gossamer_ir.traversal.rewrite import rewrite_body
 from gossamer_ir.traversal.walk import collect, stmts
-from gossamer_llvm import WarpgroupProduct, WarpInstruction, WarpLoad, warp_instruction_of
+from gossamer_llvm import WarpgroupProduct, WarpLoad, warp_instruction_of
 
 _BANKS = 8
 """The banks of a chunk, as many as a matrix has rows."""
@@ -60,7 +60,7 @@ def swizzle_shared(body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
     return rewrite_body(body, rule) if tiles else body
 
 
-def _buffers_read(body: tuple[Stmt, ...], kind: type[WarpInstruction]) -> set[str]:
+def _buffers_read(body: tuple[Stmt, ...], kind: type[WarpLoad | WarpgroupProduct]) -> set[str]:
     """Return the buffers that instructions of a kind name."""
     return {
         node.buffer
