@@ -36,10 +36,10 @@ def emit_warp_product(emitter: FunctionEmitter, node: For, instruction: WarpProd
     operands = [
         *_operand(emitter, a, instruction, instruction.a_registers),
         *_operand(emitter, b, instruction, instruction.b_registers),
-        *load_registers(emitter, sums),
+        *emit_register_loads(emitter, sums),
     ]
     for store in metadata:
-        operands += load_registers(emitter, operand_registers(emitter, store, "i32", 1))
+        operands += emit_register_loads(emitter, operand_registers(emitter, store, "i32", 1))
         operands.append(f"i32 {instruction.selector}")
     result = f"{{ {', '.join([sums.type] * len(sums.addresses))} }}"
     products = emitter.call(result, instruction.intrinsic, ", ".join(operands))
@@ -54,8 +54,10 @@ def _operand(
     """Return the registers of A or B, of the type that the intrinsic takes."""
     if not instruction.rounds_to_tf32:
         type_, bits = instruction.operand_type, instruction.operand_bits
-        return load_registers(emitter, operand_registers(emitter, store, type_, count, bits=bits))
-    floats = load_registers(emitter, operand_registers(emitter, store, "float", count))
+        return emit_register_loads(
+            emitter, operand_registers(emitter, store, type_, count, bits=bits)
+        )
+    floats = emit_register_loads(emitter, operand_registers(emitter, store, "float", count))
     return [f"i32 {emitter.call('i32', 'llvm.nvvm.f2tf32.rna', number)}" for number in floats]
 
 
@@ -88,7 +90,7 @@ def operand_registers(
     return OperandRegisters(type_, bits or stored_bits, stored_bits, tuple(addresses))
 
 
-def load_registers(emitter: FunctionEmitter, registers: OperandRegisters) -> list[str]:
+def emit_register_loads(emitter: FunctionEmitter, registers: OperandRegisters) -> list[str]:
     """Return the values of registers, with their type."""
     return [
         f"{registers.type} " + _load(emitter, registers, addresses)

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from gossamer_ir.nodes import Cast, For, Load, Store
+from gossamer_ir.nodes import For, Load, Store
+from gossamer_ir.traversal.walk import collect
 from gossamer_llvm.emitter.function_emitter import FunctionEmitter
 from gossamer_llvm.memory.addresses import emit_address
 from gossamer_llvm.targets.nvptx.matrix_instructions import (
     ACCUMULATOR_TYPES,
     OperandRegisters,
-    load_registers,
+    emit_register_loads,
     operand_registers,
     store_register,
 )
@@ -31,8 +32,8 @@ def emit_warpgroup_product(
     sums = operand_registers(emitter, accumulator, type_, instruction.sums)
     count = len(tiles)
     left = operand_registers(emitter, a, "i32", _A_REGISTERS * count, bits=instruction.operand_bits)
-    words = load_registers(emitter, operand_registers(emitter, metadata, "i32", count))
-    lefts = load_registers(emitter, left)
+    words = emit_register_loads(emitter, operand_registers(emitter, metadata, "i32", count))
+    lefts = emit_register_loads(emitter, left)
     steps = [
         WarpgroupOperands(
             tuple(lefts[_A_REGISTERS * number :][:_A_REGISTERS]),
@@ -43,7 +44,7 @@ def emit_warpgroup_product(
     ]
     result, call = warpgroup_assembly(
         instruction.instruction,
-        _as_words(emitter, load_registers(emitter, sums)),
+        _as_words(emitter, emit_register_loads(emitter, sums)),
         steps,
         selector=instruction.selector,
         immediates=instruction.immediates,
@@ -74,8 +75,7 @@ def _store_sums(
 
 def _descriptor(emitter: FunctionEmitter, store: Store, instruction: WarpgroupProduct) -> str:
     """Return the descriptor of the tile whose first element a store loads."""
-    load = store.value.value if isinstance(store.value, Cast) else store.value
-    assert isinstance(load, Load)
+    (load,) = collect(Load, store.value)
     value = emitter.builder.value
     source = emit_address(emitter, load.buffer, load.indices, is_certain=True).pointer
     shared = value(f"addrspacecast ptr {source} to ptr addrspace(3)")

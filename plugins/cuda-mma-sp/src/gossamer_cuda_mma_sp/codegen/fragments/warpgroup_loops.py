@@ -52,8 +52,9 @@ def warpgroup_instruction_of(
         f"{gpu.architecture.name} with PTX {gpu.ptx} has no matrix instruction of four warps for a sparse "
         f"{product.rows} by {product.depth} matrix of {product.operands[0]} times {product.operands[1]} in "
         f"shared memory, with {product.columns} columns in rows of {span} bytes, into {wanted[-1]}.",
-        hint="Use sm_90a, multiples of 64 rows, rows of 16, 32, 64 or 128 bytes in shared memory, and the "
-        "columns of B as its rows unless it has elements of 16 bits; or copy B to a fragment.",
+        hint="Use an architecture with warpgroups, multiples of 64 rows, rows of 16, 32, 64 or 128 bytes in "
+        "shared memory, and the columns of B as its rows unless it has elements of 16 bits; or copy B to a "
+        "fragment.",
     )
 
 
