@@ -7,7 +7,7 @@ A name is imported when it is first used.
 
 * Hooks: `hookimpl`, and what they return (`Backend`, `Pass`, `ScheduleRule`)
 * The protocol: `API_VERSION`, `Artifact`, `Kernel`, `Probe`, and the optional `NativeFunctions`,
-  `DeviceArrays`, `SourceInspection` and `ArtifactExport`, which returns `ExportParts`
+  `DeviceArrays`, `DeviceTargets`, `SourceInspection` and `ArtifactExport`, which returns `ExportParts`
 * Kernels: `NativeKernel` for code in the memory of this process, `python_kernel` for `PythonCode`, which
   returns a `CallOutcome`, and what others return: `BoundCall`, and `CallPlan`, which takes `FixedArguments`
 * Calls: `CallContext` with a `Device` (`HOST` is this process), a stream and a `ScratchAllocator`
@@ -55,6 +55,7 @@ if TYPE_CHECKING:
         ArtifactExport,
         Backend,
         DeviceArrays,
+        DeviceTargets,
         ExportParts,
         NativeFunctions,
         Probe,
@@ -85,6 +86,7 @@ _HOMES = {
     "CallPlan": "gossamer_backend.call.kernel",
     "Device": "gossamer_backend.arguments.device",
     "DeviceArrays": "gossamer_backend.registry.protocol",
+    "DeviceTargets": "gossamer_backend.registry.protocol",
     "ExportParts": "gossamer_backend.registry.protocol",
     "FixedArguments": "gossamer_backend.call.native_plan",
     "HOST": "gossamer_backend.arguments.device",
@@ -139,6 +141,7 @@ __all__ = [
     "CallPlan",
     "Device",
     "DeviceArrays",
+    "DeviceTargets",
     "ExportParts",
     "FixedArguments",
     "HOST",

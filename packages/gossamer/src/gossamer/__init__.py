@@ -13,6 +13,7 @@ from gossamer_ir.support.lazy_exports import lazy_exports
 if TYPE_CHECKING:
     from gossamer.api.adjoint import adjoint
     from gossamer.api.compile import compile
+    from gossamer.api.device_target import device_target
     from gossamer.api.einsum import einsum, einsum_program
     from gossamer.api.explain import explain
     from gossamer.api.export import export
@@ -52,6 +53,7 @@ __all__ = [
     "attention",
     "compile",
     "decompose",
+    "device_target",
     "einsum",
     "einsum_program",
     "explain",
@@ -84,6 +86,7 @@ _HOMES = {
     "attention": "gossamer.operators.attention",
     "compile": "gossamer.api.compile",
     "decompose": "gossamer_formats",
+    "device_target": "gossamer.api.device_target",
     "einsum": "gossamer.api.einsum",
     "einsum_program": "gossamer.api.einsum",
     "explain": "gossamer.api.explain",

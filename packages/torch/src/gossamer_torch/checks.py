@@ -11,6 +11,7 @@ from torch.autograd.forward_ad import unpack_dual
 from gossamer_formats.internal_api import VALUE_DTYPES
 from gossamer_ir.errors import ArgumentError
 from gossamer_ir.support.message_texts import either
+from gossamer_torch.devices import DEVICE_TYPES, required_target
 
 INDEX_TENSOR_DTYPES = (torch.int32, torch.int64)
 TENSOR_DTYPES: tuple[torch.dtype, ...] = tuple(
@@ -22,7 +23,8 @@ TENSOR_DTYPES: tuple[torch.dtype, ...] = tuple(
 def require_dense(
     name: str, tensor: Any, *, dtypes: tuple[torch.dtype, ...] = TENSOR_DTYPES
 ) -> None:
-    """Raise `ArgumentError` unless an operand is a strided tensor on the CPU of one of these dtypes."""
+    """Raise `ArgumentError` unless an operand is a strided tensor of one of these dtypes, on the CPU or on a
+    GPU for which a backend is installed."""
     if not isinstance(tensor, torch.Tensor):
         raise ArgumentError(
             "operand.kind",
@@ -43,7 +45,7 @@ def require_dense(
             f"'{name}' has the layout {tensor.layout}; expected a dense tensor.",
             hint=f"Convert it with {name}.to_dense().",
         )
-    require_cpu(name, tensor)
+    require_device(name, tensor)
     if tensor.dtype not in dtypes:
         expected = either(str(dtype) for dtype in dtypes)
         raise ArgumentError(
@@ -53,13 +55,38 @@ def require_dense(
         )
 
 
+def require_device(name: str, tensor: torch.Tensor) -> None:
+    """Raise `ArgumentError` (`operand.device`) for a tensor on a device that no kernel runs on."""
+    kind = tensor.device.type
+    if kind == "cpu":
+        return
+    if kind not in DEVICE_TYPES:
+        raise ArgumentError(
+            "operand.device",
+            f"'{name}' is on the device '{tensor.device}'; expected {either(DEVICE_TYPES)}.",
+            hint=f"Copy it with {name}.cpu().",
+        )
+    if not torch.compiler.is_compiling():
+        required_target(name, tensor)
+
+
 def require_cpu(name: str, tensor: torch.Tensor) -> None:
-    """Raise `ArgumentError` for a tensor on another device than the CPU."""
+    """Raise `ArgumentError` (`operand.device`) for a tensor on another device than the CPU."""
     if tensor.device.type != "cpu":
         raise ArgumentError(
             "operand.device",
             f"'{name}' is on the device '{tensor.device}'; expected 'cpu'.",
             hint=f"Copy it with {name}.cpu().",
+        )
+
+
+def require_one_device(name: str, tensor: torch.Tensor, device: torch.device, *, like: str) -> None:
+    """Raise `ArgumentError` (`operand.device`) for a tensor on another device than another operand."""
+    if tensor.device != device:
+        raise ArgumentError(
+            "operand.device",
+            f"'{name}' is on the device '{tensor.device}', {like} on '{device}'; expected one device.",
+            hint=f"Copy {name} with {name}.to('{device}').",
         )
 
 
@@ -91,6 +118,7 @@ def require_index_tensors(crow: torch.Tensor, col: torch.Tensor, rows: int) -> N
     """Raise `ArgumentError` unless the offsets and the columns of a matrix in CSR have the right kinds."""
     for name, tensor in (("crow", crow), ("col", col)):
         require_dense(name, tensor, dtypes=INDEX_TENSOR_DTYPES)
+    require_one_device("col", col, crow.device, like="'crow'")
     require_tensor_shape("crow", crow, (rows + 1,))
     require_tensor_shape("col", col, (None,))
 
@@ -98,6 +126,7 @@ def require_index_tensors(crow: torch.Tensor, col: torch.Tensor, rows: int) -> N
 def require_value_tensor(values: torch.Tensor, col: torch.Tensor) -> None:
     """Raise `ArgumentError` unless the last dimension has one value for each element of a matrix."""
     require_dense("values", values)
+    require_one_device("values", values, col.device, like="'col'")
     require_tensor_shape("values", values, (*(None,) * max(values.dim() - 1, 0), col.shape[0]))
 
 

@@ -11,8 +11,8 @@ from gossamer_ir.errors import ArgumentError
 from gossamer_ir.support.typed_calls import typed
 from gossamer_torch.checks import (
     INDEX_TENSOR_DTYPES,
-    require_cpu,
     require_dense,
+    require_device,
     require_indices,
     require_matrix_shape,
     require_tensor_shape,
@@ -93,11 +93,11 @@ def _sort_by_rows(
     values: torch.Tensor | None,
     shape: tuple[int, int],
 ) -> SparseMatrix:
-    """Return the matrix of coordinates in any order."""
-    by_column = counting_order(shared_array(columns), shape[1]).order
-    offsets, by_row = counting_order(shared_array(rows)[by_column], shape[0])
-    order = torch.from_numpy(by_column[by_row]).long()
-    crow = torch.from_numpy(offsets).to(columns.dtype)
+    """Return the matrix of coordinates in any order. The host sorts them, also those of a GPU."""
+    by_column = counting_order(shared_array(columns.cpu()), shape[1]).order
+    offsets, by_row = counting_order(shared_array(rows.cpu())[by_column], shape[0])
+    order = torch.from_numpy(by_column[by_row]).long().to(columns.device)
+    crow = torch.from_numpy(offsets).to(columns.dtype).to(columns.device)
     taken = None if values is None else values.index_select(0, order)
     return SparseMatrix(crow, columns.index_select(0, order), taken, shape=shape)
 
@@ -120,7 +120,7 @@ def matrix_of_torch(tensor: torch.Tensor) -> SparseMatrix:
             "expected 2 sparse ones.",
             hint="Convert it with tensor.to_dense().to_sparse_coo().",
         )
-    require_cpu("the matrix", tensor)
+    require_device("the matrix", tensor)
     is_sparse = tensor.layout != torch.strided
     if is_sparse and not (tensor.is_floating_point() or tensor.is_complex()):
         # Masks and adjacency matrices.
@@ -148,7 +148,7 @@ def matrix_of_torch(tensor: torch.Tensor) -> SparseMatrix:
 
 def _range_numbers(offsets: torch.Tensor) -> torch.Tensor:
     """Return the number of the range that each element is in."""
-    numbers = torch.arange(offsets.numel() - 1, dtype=offsets.dtype)
+    numbers = torch.arange(offsets.numel() - 1, dtype=offsets.dtype, device=offsets.device)
     return torch.repeat_interleave(numbers, offsets.diff())
 
 
@@ -157,8 +157,11 @@ def _from_blocks(tensor: torch.Tensor, shape: tuple[int, int]) -> SparseMatrix:
     _, height, width = values.shape
     indices = tensor.col_indices()
     rows = _range_numbers(tensor.crow_indices())[:, None, None] * height
-    rows = rows + torch.arange(height, dtype=indices.dtype)[:, None]
-    columns = indices[:, None, None] * width + torch.arange(width, dtype=indices.dtype)
+    down, across = (
+        torch.arange(size, dtype=indices.dtype, device=indices.device) for size in (height, width)
+    )
+    rows = rows + down[:, None]
+    columns = indices[:, None, None] * width + across
     rows, columns = (
         coordinates.expand(values.shape).reshape(-1) for coordinates in (rows, columns)
     )

@@ -22,13 +22,25 @@ class Transposed(NamedTuple):
     order: torch.Tensor
 
 
+class PatternTensors(NamedTuple):
+    """The checked index arrays of a matrix as tensors on a GPU; `order` has the places of the nonzeros in the
+    values of the matrix, for the transposed one."""
+
+    indptr: torch.Tensor
+    indices: torch.Tensor
+    order: torch.Tensor | None
+    shape: tuple[int, int]
+
+
 class CheckedPattern:
     """The checked index arrays of a matrix in CSR. They are copies, so that no write to the tensors can make
-    a kernel read out of bounds."""
+    a kernel read out of bounds. Those of tensors on a GPU are checked and transposed by the host."""
 
     def __init__(self, crow: torch.Tensor, col: torch.Tensor, columns: int) -> None:
-        self.structure = _structure(shared_array(crow), shared_array(col), columns)
+        self.structure = _structure(shared_array(crow.cpu()), shared_array(col.cpu()), columns)
+        self._device = col.device
         self._transposed: Transposed | None = None
+        self._tensors: dict[bool, PatternTensors] = {}
         self._masks: dict[str, SparseTensor] = {}
 
     def mask(self, dtype: str) -> SparseTensor:
@@ -45,6 +57,21 @@ class CheckedPattern:
         if self._transposed is None:
             self._transposed = _transpose(self.structure)
         return self._transposed
+
+    def tensors(self, *, transposed: bool) -> PatternTensors:
+        """Return the pattern, or the transposed one, on the device of the tensors that it was made of. It is
+        copied there once."""
+        if transposed not in self._tensors:
+            structure, order = self.transposed if transposed else (self.structure, None)
+            indptr, indices = (
+                torch.from_numpy(structure.arrays[name].copy()).to(self._device)
+                for name in ("indptr", "indices")
+            )
+            rows, columns = structure.shape
+            self._tensors[transposed] = PatternTensors(
+                indptr, indices, None if order is None else order.to(self._device), (rows, columns)
+            )
+        return self._tensors[transposed]
 
     def count_rows(self, *, transposed: bool) -> int:
         """Return the number of rows of the matrix, or of the transposed one."""

@@ -24,3 +24,12 @@ def array_dtypes(declared: str) -> tuple[torch.dtype, ...]:
         return INDEX_TENSOR_DTYPES
     declared_dtype: torch.dtype = getattr(torch, declared)
     return (declared_dtype,)
+
+
+def computed_dtype(tensor: torch.Tensor) -> torch.dtype:
+    """Return the dtype in which a program computes with values of a tensor.
+
+    >>> computed_dtype(torch.ones(1, dtype=torch.bfloat16))
+    torch.float32
+    """
+    return tensor.dtype if tensor.dtype in PROGRAM_DTYPES else torch.float32

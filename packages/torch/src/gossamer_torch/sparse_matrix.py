@@ -52,7 +52,7 @@ class SparseMatrix:
         rows, columns = shape
         require_index_tensors(crow, col, rows)
         if values is None:
-            values = torch.ones(col.shape[0])
+            values = torch.ones(col.shape[0], device=col.device)
         require_value_tensor(values, col)
         self.crow, self.col, self.values = checked_indices(crow), checked_indices(col), values
         self.shape = (rows, columns)

@@ -20,7 +20,13 @@ from gossamer_backend.plugin_api import (
 from gossamer_cuda_mma_sp.device_code import DeviceCode, kernels_of
 from gossamer_cuda_mma_sp.intrinsics.product_intrinsics import products_of
 from gossamer_cuda_mma_sp.target.architectures import NATIVE_ARCH
-from gossamer_cuda_mma_sp.target.gpu import Gpu, explicit_gpu_target, gpu_of, machine_of_gpu
+from gossamer_cuda_mma_sp.target.gpu import (
+    DEVICE_KIND,
+    Gpu,
+    explicit_gpu_target,
+    gpu_of,
+    machine_of_gpu,
+)
 from gossamer_ir import scratch_layout, signature_of
 from gossamer_ir.errors import ArgumentError, UnsupportedError
 from gossamer_ir.interchange.records import Signature, Target
@@ -151,6 +157,16 @@ class CudaBackend:
         from gossamer_cuda_mma_sp.device.device_kernel import DeviceKernel
 
         return DeviceKernel(artifact, device)
+
+    def device_target(self, device: Device) -> str | None:
+        """Return the target for arrays of a GPU: its architecture, with all instructions.
+
+        >>> CudaBackend().device_target(Device(2, 1)), CudaBackend().device_target(Device(1, 0))
+        ('cuda-mma-sp:arch=native,device=1', None)
+        """
+        if device.kind != DEVICE_KIND:
+            return None
+        return f"{self.name}:arch={NATIVE_ARCH},device={device.number}"
 
     def new_array(
         self, shape: tuple[int, ...], dtype: np.dtype[Any], *, device: Device

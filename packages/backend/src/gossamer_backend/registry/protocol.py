@@ -140,6 +140,15 @@ class DeviceArrays(Protocol):
         """Return a copy of an array of NumPy on a device, for kernels on its default stream."""
 
 
+@runtime_checkable
+class DeviceTargets(Protocol):
+    """An optional ability of backends whose kernels run on a device: to name the target for its arrays.
+    Callers who have such arrays find the backend by it."""
+
+    def device_target(self, device: Device) -> str | None:
+        """Return the target whose kernels take arrays of a device; None for another kind of device."""
+
+
 class ExportParts(msgspec.Struct, frozen=True):
     """The files that a backend writes for an artifact, and entries of their manifest.
 

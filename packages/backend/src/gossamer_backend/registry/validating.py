@@ -13,6 +13,7 @@ from gossamer_backend.registry.protocol import (
     ArtifactExport,
     Backend,
     DeviceArrays,
+    DeviceTargets,
     ExportParts,
     NativeFunctions,
     Probe,
@@ -104,6 +105,12 @@ class ValidatingBackend:
         if not isinstance(self.wrapped, DeviceArrays):
             return None
         return self.wrapped.to_device(array, device=device)
+
+    def device_target(self, device: Device) -> str | None:
+        """Return the target for arrays of a device; None if the backend names none."""
+        if not isinstance(self.wrapped, DeviceTargets):
+            return None
+        return self.wrapped.device_target(device)
 
     def export_parts(self, artifact: Artifact, *, symbol: str) -> ExportParts | None:
         """Return the files of an artifact; None if they are those of an object file."""

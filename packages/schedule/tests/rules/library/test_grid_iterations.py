@@ -101,3 +101,33 @@ def test_the_rule_is_for_several_iterations_on_machines_with_grids():
     assert grid_iterations(module_of(CSR + SUM), RuleContext(machine=GPU)) is None
     assert schedule_report(module, GPU).rule == "grid_iterations"
     assert schedule_report(module, Machine()).rule == "separate_iterations"
+
+
+def test_names_that_a_later_iteration_frees_are_those_of_loops_that_are_split_before():
+    # The products fuse i_1 and j_1 before any loop is split: the split of i makes an i_1.
+    module = parse_module(
+        """
+@T.prim_func
+def counted(
+    a: T.handle, g: T.handle, indptr: T.handle, indices: T.handle,
+    c: T.handle, d: T.handle, m: T.int64, n: T.int64, f: T.int64, nnz: T.int64,
+) -> None:
+    T.func_attr({"sparse_tir_level": 2})
+    I = T.sp.dense_fixed(m)
+    J = T.sp.compressed_varied(I, (n, nnz), (indptr, indices), "int32")
+    K = T.sp.dense_fixed(f)
+    A = T.sp.match_buffer(a, (I, J), "float32")
+    G = T.sp.match_buffer(g, (I, K), "float32")
+    C = T.sp.match_buffer(c, (I, K), "float32")
+    D = T.sp.match_buffer(d, (I, J), "float32")
+    with T.sp.iteration([I, J, K], "SRS", "sums") as [i, j, k]:
+        with T.init():
+            C[i, k] = 0.0
+        C[i, k] = C[i, k] + A[i, j] * G[i, k]
+    with T.sp.iteration([I, J, K], "SSR", "products") as [i_1, j_1, k_1]:
+        with T.init():
+            D[i_1, j_1] = 0.0
+        D[i_1, j_1] = D[i_1, j_1] + A[i_1, j_1] * G[i_1, k_1]
+"""
+    )
+    assert {"i_1", "i_1_j_1_1"} <= {args["loop"] for args in steps(module, "bind")}

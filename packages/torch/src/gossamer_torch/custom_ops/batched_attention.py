@@ -38,7 +38,26 @@ def _attention_gradients(
     return gradients
 
 
-@torch_operator("attention", new_result=new_like("queries"), gradients=_attention_gradients)
+def _attention_on_device(
+    queries: torch.Tensor,
+    keys: torch.Tensor,
+    values: torch.Tensor,
+    crow: torch.Tensor,
+    col: torch.Tensor,
+    scale: float,
+) -> torch.Tensor:
+    """Return the attention of each head by three kernels on a GPU, which store the weights between them."""
+    columns = keys.shape[1]
+    weights = row_softmax(scale * sampled_product(queries, keys, crow, col), crow, col, columns)
+    return sparse_product(weights, values, crow, col, columns, transposed=False)
+
+
+@torch_operator(
+    "attention",
+    new_result=new_like("queries"),
+    gradients=_attention_gradients,
+    device_kernel=_attention_on_device,
+)
 def batched_attention(
     queries: torch.Tensor,
     keys: torch.Tensor,

@@ -17,7 +17,7 @@ def _new_index_tensor(tensor: torch.Tensor) -> torch.Tensor:
     return tensor.new_empty(tensor.shape)
 
 
-@torch_operator("index_tensor", new_result=_new_index_tensor)
+@torch_operator("index_tensor", new_result=_new_index_tensor, runs_anywhere=True)
 def _index_tensor(tensor: torch.Tensor) -> torch.Tensor:
     return copy_with_results(kept_contents(tensor))
 

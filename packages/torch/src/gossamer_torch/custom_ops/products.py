@@ -10,6 +10,7 @@ from __future__ import annotations
 import torch
 
 import gossamer as gs
+from gossamer_torch.custom_ops.device_products import product_on_device, samples_on_device
 from gossamer_torch.custom_ops.registration import GradientsByName, torch_operator
 from gossamer_torch.numpy_views import dtype_name_of, shared_array, tensor_of
 from gossamer_torch.patterns import kept_pattern
@@ -56,7 +57,12 @@ def _product_gradients(
     return gradients
 
 
-@torch_operator("spmm", new_result=_new_product, gradients=_product_gradients)
+@torch_operator(
+    "spmm",
+    new_result=_new_product,
+    gradients=_product_gradients,
+    device_kernel=product_on_device,
+)
 def sparse_product(
     values: torch.Tensor,
     dense: torch.Tensor,
@@ -104,7 +110,12 @@ def _sample_gradients(
     return gradients
 
 
-@torch_operator("sddmm", new_result=_new_samples, gradients=_sample_gradients)
+@torch_operator(
+    "sddmm",
+    new_result=_new_samples,
+    gradients=_sample_gradients,
+    device_kernel=samples_on_device,
+)
 def sampled_product(
     left: torch.Tensor, right: torch.Tensor, crow: torch.Tensor, col: torch.Tensor
 ) -> torch.Tensor:

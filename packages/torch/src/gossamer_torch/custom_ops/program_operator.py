@@ -22,6 +22,7 @@ from gossamer_ir.traversal.buffer_uses import buffers_written
 from gossamer_torch.checks import (
     INDEX_TENSOR_DTYPES,
     require_dense,
+    require_one_device,
     require_one_dtype,
     require_tensor_shape,
 )
@@ -31,6 +32,7 @@ from gossamer_torch.custom_ops.registration import (
     OperatorDefinition,
     register_operator,
 )
+from gossamer_torch.devices import DeviceTensor, call_context, required_target
 from gossamer_torch.infer_sizes import infer_sizes, size_sources, symbolic_size
 from gossamer_torch.numpy_views import shared_array, torch_dtype_name
 from gossamer_torch.program_dtypes import PROGRAM_DTYPES, array_dtypes
@@ -111,6 +113,7 @@ class CustomOperator:
             )
         for array, (name, dtypes, dimensions) in zip(arrays, self._kinds, strict=True):
             require_dense(name, array, dtypes=dtypes)
+            require_one_device(name, array, arrays[0].device, like=f"'{self.inputs[0]}'")
             require_tensor_shape(name, array, (None,) * dimensions)
         shapes = [array.shape for array in arrays]
         solved = infer_sizes(self._size_sources, shapes, sizes, names=self.sizes)
@@ -156,8 +159,8 @@ class ProgramOperator:
 
     def __init__(self, module: Module, digest: str, signature: Signature | None) -> None:
         self._module = module
-        self._kernel: Kernel | None = None
-        self.signature = self.kernel.signature if signature is None else signature
+        self._kernels: dict[str | None, Kernel] = {}
+        self.signature = self.kernel().signature if signature is None else signature
         (function,) = module.functions
         self._buffers = {buffer.handle: buffer for buffer in function.buffers}
         self.params = {param.name: param for param in self.signature.buffers}
@@ -170,12 +173,15 @@ class ProgramOperator:
         self.name = f"{module.entry}_{digest}"
         self.call = self._register()
 
-    @property
-    def kernel(self) -> Kernel:
-        """The kernel, which is compiled at its first use."""
-        if self._kernel is None:
-            self._kernel = gs.compile(self._module)
-        return self._kernel
+    def kernel(self, target: str | None = None) -> Kernel:
+        """Return the kernel for a target, by default this CPU, which is compiled at its first use."""
+        if target not in self._kernels:
+            self._kernels[target] = (
+                gs.compile(self._module)
+                if target is None
+                else gs.compile(self._module, target=target)
+            )
+        return self._kernels[target]
 
     def _register(self) -> Any:
         tensors = [f"Tensor {handle}" for handle in self.inputs]
@@ -189,6 +195,7 @@ class ProgramOperator:
                 [*self.inputs, *self.sizes],
                 self.outputs,
                 self._run,
+                self._run_on_device,
                 self._new_results,
                 GradientRule([*self.inputs, *self.sizes, *self.outputs], self._computed_gradients),
             )
@@ -196,27 +203,38 @@ class ProgramOperator:
 
     def _run(self, *arguments: Any) -> Any:
         results = self._new_results(*arguments)
-        written = as_tuple(results)
-        for result in written:
-            # Elements that the program does not visit.
-            result.zero_()
-        names = [*self.inputs, *self.sizes]
-        passed: dict[str, Any] = {
-            name: shared_array(value) if isinstance(value, torch.Tensor) else value
-            for name, value in zip(names, arguments, strict=True)
-        }
-        passed |= zip(self.outputs, map(shared_array, written), strict=True)
-        self.kernel(**passed)
+        self.kernel()(**self._kernel_arguments(arguments, results, shared_array))
         return results
+
+    def _run_on_device(self, *arguments: Any) -> Any:
+        """Return the results on the GPU of the inputs, by a kernel on torch's current stream. The kernel
+        checks the index arrays, for which it waits."""
+        results = self._new_results(*arguments)
+        first = arguments[0]
+        kernel = self.kernel(required_target(self.inputs[0], first))
+        passed = self._kernel_arguments(arguments, results, DeviceTensor)
+        kernel(**passed, context=call_context(first))
+        return results
+
+    def _kernel_arguments(
+        self, arguments: Sequence[Any], results: Any, to_array: Callable[[torch.Tensor], Any]
+    ) -> dict[str, Any]:
+        """Return the arguments of a kernel, with zeros in the results: for elements that the program does not
+        visit."""
+        values = [*arguments, *(result.zero_() for result in as_tuple(results))]
+        names = [*self.inputs, *self.sizes, *self.outputs]
+        return {
+            name: to_array(value) if isinstance(value, torch.Tensor) else value
+            for name, value in zip(names, values, strict=True)
+        }
 
     def _new_results(self, *arguments: Any) -> Any:
         """Return new tensors for the results, whose contents are not defined."""
         sizes = dict(zip(self.sizes, arguments[len(self.inputs) :], strict=True))
         made = tuple(
-            torch.empty(
+            arguments[0].new_empty(
                 [symbolic_size(size, sizes) for size in self.params[name].shape],
                 dtype=getattr(torch, self._buffers[name].dtype),
-                device=arguments[0].device,
             )
             for name in self.outputs
         )

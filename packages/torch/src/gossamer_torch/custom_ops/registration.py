@@ -14,6 +14,7 @@ from typing import Any, NamedTuple, ParamSpec, TypeAlias, TypeVar, cast
 
 import torch
 
+from gossamer_ir.errors import ArgumentError
 from gossamer_ir.support.as_tuple import as_tuple
 from gossamer_torch.checks import forward_mode_error
 from gossamer_torch.func_transforms import has_func_transforms, is_followed, is_wrapped
@@ -34,14 +35,16 @@ class GradientRule(NamedTuple):
 
 
 class OperatorDefinition(NamedTuple):
-    """An operator for torch: its name, its schema, the names of inputs and results, the kernel, a function of
-    the same arguments that returns new tensors for the results, and the rule for gradients, if it has any."""
+    """An operator for torch: its name, its schema, the names of inputs and results, the kernel, the one for
+    tensors on a GPU, if it has any, a function of the same arguments that returns new tensors for the
+    results, and the rule for gradients, if it has any."""
 
     name: str
     schema: str
     inputs: Sequence[str]
     results: Sequence[str]
     kernel: Callable[..., Any]
+    device_kernel: Callable[..., Any] | None
     new_results: Callable[..., Any]
     rule: GradientRule | None
 
@@ -51,9 +54,14 @@ def torch_operator(
     *,
     new_result: Callable[P, Any],
     gradients: Callable[..., GradientsByName] | None = None,
+    device_kernel: Callable[P, Any] | None = None,
+    runs_anywhere: bool = False,
 ) -> Callable[[Callable[P, R]], Callable[P, R]]:
     """Return a decorator that registers a kernel as the operator `gossamer::name` of torch. The schema is
     made from the annotations of the kernel.
+
+    `device_kernel` is the kernel for tensors on a GPU; a kernel that `runs_anywhere` is that, too. Without
+    one, such tensors are refused by name (`operand.device`).
 
     `new_result` returns a new tensor of the shape and the dtype of the result. `gradients` takes the gradient
     of the result, the names of the inputs whose gradients are needed, and those inputs that it reads, by
@@ -82,9 +90,17 @@ def torch_operator(
         def by_name(function: Callable[P, Any]) -> Callable[..., Any]:
             return lambda *values: cast("Any", function)(**dict(zip(inputs, values, strict=True)))
 
+        on_device = kernel if runs_anywhere else device_kernel
         call = register_operator(
             OperatorDefinition(
-                name, schema, inputs, ("result",), by_name(kernel), by_name(new_result), rule
+                name,
+                schema,
+                inputs,
+                ("result",),
+                by_name(kernel),
+                None if on_device is None else by_name(on_device),
+                by_name(new_result),
+                rule,
             )
         )
 
@@ -117,6 +133,8 @@ def register_operator(definition: OperatorDefinition) -> Callable[..., Any]:
         device_types="cpu",
         schema=definition.schema,
     )
+    on_device = definition.device_kernel or _refusing_kernel(definition)
+    registered.register_kernel("cuda", on_device)
     registered.register_fake(definition.new_results)
     registered.register_vmap(_vmap_rule(registered, definition))
     if definition.rule is None:
@@ -193,6 +211,25 @@ def _with_gradients(
 
 def _requires_grad(value: Any) -> bool:
     return isinstance(value, torch.Tensor) and value.requires_grad
+
+
+def _refusing_kernel(definition: OperatorDefinition) -> Callable[..., Any]:
+    """Return the kernel for tensors on a GPU of an operator that has none."""
+
+    def refuse(*values: Any) -> Any:
+        name, tensor = next(
+            (name, value)
+            for name, value in zip(definition.inputs, values, strict=True)
+            if isinstance(value, torch.Tensor) and value.device.type != "cpu"
+        )
+        raise ArgumentError(
+            "operand.device",
+            f"'{name}' is on the device '{tensor.device}', and '{definition.name}' has kernels for the CPU "
+            "only.",
+            hint="Copy its operands with cpu().",
+        )
+
+    return refuse
 
 
 def _refuse_forward_mode(ctx: Any, *tangents: Any) -> Any:

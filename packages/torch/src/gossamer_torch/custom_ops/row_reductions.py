@@ -7,7 +7,12 @@ from typing import Literal, TypeAlias
 import torch
 
 from gossamer_torch.batches import flattened_batch
-from gossamer_torch.checks import require_dense, require_one_dtype, require_tensor_shape
+from gossamer_torch.checks import (
+    require_dense,
+    require_one_device,
+    require_one_dtype,
+    require_tensor_shape,
+)
 from gossamer_torch.custom_ops.extreme_products import extreme_product
 from gossamer_torch.custom_ops.matrix_of_tensors import MatrixOfTensors, product_with_dense
 from gossamer_torch.program_dtypes import PROGRAM_DTYPES
@@ -44,6 +49,7 @@ def reduce_rows(
 
 def _require_factor(matrix: MatrixOfTensors, X: torch.Tensor) -> None:
     require_dense("X", X)
+    require_one_device("X", X, matrix.values.device, like="the matrix")
     require_one_dtype("X", X, matrix.dtype, like="the matrix")
     columns, batch = matrix.shape[1], matrix.batch
     if batch and X.dim() > 2:

@@ -17,6 +17,7 @@ import torch
 import gossamer as gs
 from gossamer_ir.errors import ArgumentError
 from gossamer_torch.checks import require_indices
+from gossamer_torch.custom_ops.device_products import product_over_pattern
 from gossamer_torch.custom_ops.grouped_products import (
     Groups,
     has_small_matrices,
@@ -27,6 +28,7 @@ from gossamer_torch.custom_ops.registration import GradientsByName, torch_operat
 from gossamer_torch.kept_results import memoize_with
 from gossamer_torch.numpy_views import shared_array, tensor_of
 from gossamer_torch.patterns import CheckedPattern
+from gossamer_torch.program_dtypes import computed_dtype
 
 CHUNK = 16384
 """Rows that are gathered before they are multiplied: with 32 features in float32 they have 2 megabytes."""
@@ -62,7 +64,12 @@ def _gradients_of_sums(
     return gradients
 
 
-@torch_operator("gather_multiply_scatter", new_result=_new_sums, gradients=_gradients_of_sums)
+@torch_operator(
+    "gather_multiply_scatter",
+    new_result=_new_sums,
+    gradients=_gradients_of_sums,
+    runs_anywhere=True,
+)
 def segment_sums(
     x: torch.Tensor,
     weights: torch.Tensor,
@@ -71,8 +78,8 @@ def segment_sums(
     offsets: torch.Tensor,
     rows: int,
 ) -> torch.Tensor:
-    """Return the sums of `gather_multiply_scatter`."""
-    if has_small_matrices(weights):
+    """Return the sums of `gather_multiply_scatter`. A GPU multiplies a segment at a time, by torch."""
+    if x.device.type == "cpu" and has_small_matrices(weights):
         return _grouped_sums(x, weights, sources, targets, offsets, rows)
     count = len(x)
     if sources is not None:
@@ -113,7 +120,12 @@ def _gradients_of_products(
     return gradients
 
 
-@torch_operator("segment_products", new_result=_new_products, gradients=_gradients_of_products)
+@torch_operator(
+    "segment_products",
+    new_result=_new_products,
+    gradients=_gradients_of_products,
+    runs_anywhere=True,
+)
 def segment_products(
     x: torch.Tensor,
     y: torch.Tensor,
@@ -192,6 +204,11 @@ def _sum_by_target(products: torch.Tensor, targets: torch.Tensor, rows: int) -> 
     """Return the sums of products with equal targets."""
     pattern = _scatter_pattern(targets, rows)
     ones = products.new_ones(len(products))
+    if products.device.type != "cpu":
+        wide = computed_dtype(products)
+        tensors = pattern.tensors(transposed=True)
+        sums = product_over_pattern(tensors, ones.to(wide), products.to(wide))
+        return sums.to(products.dtype)
     matrix = pattern.matrix(ones, transposed=True)
     return tensor_of(gs.spmm(matrix, shared_array(products)), products.dtype)
 
@@ -201,7 +218,7 @@ def _scatter_pattern(targets: torch.Tensor, rows: int) -> CheckedPattern:
 
     def make() -> CheckedPattern:
         require_indices("targets", targets, rows)
-        crow = torch.arange(len(targets) + 1, dtype=targets.dtype)
+        crow = torch.arange(len(targets) + 1, dtype=targets.dtype, device=targets.device)
         return CheckedPattern(crow, targets, rows)
 
     return memoize_with([targets], ("scatter", rows), make)

@@ -14,6 +14,7 @@ import gossamer as gs
 from gossamer_backend import Kernel
 from gossamer_ir.transform.retype_module import retype_module
 from gossamer_torch.batches import flattened_batch
+from gossamer_torch.custom_ops.device_kernels import run_over_pattern
 from gossamer_torch.custom_ops.products import sampled_product, sparse_product
 from gossamer_torch.custom_ops.registration import GradientsByName, new_like, torch_operator
 from gossamer_torch.numpy_views import dtype_name_of, shared_array
@@ -103,6 +104,45 @@ def _call_for_each_matrix(
     return result
 
 
+def _call_on_device(
+    script: str,
+    arrays: dict[str, torch.Tensor],
+    crow: torch.Tensor,
+    col: torch.Tensor,
+    columns: int,
+    *,
+    result: str,
+) -> torch.Tensor:
+    """Return the array `result` of a program for each matrix of a batch on a GPU."""
+    pattern = kept_pattern(crow, col, columns).tensors(transposed=False)
+    first, *_ = arrays.values()
+    flat = [flattened_batch(tensor, 1) for tensor in arrays.values()]
+    results = []
+    for rows in zip(*flat, strict=True):
+        results.append(first.new_empty(col.shape))
+        if col.shape[0]:
+            passed = dict(zip(arrays, rows, strict=True)) | {result: results[-1]}
+            run_over_pattern(script, pattern, passed)
+    return torch.stack(results).reshape(first.shape) if results else first.new_empty(first.shape)
+
+
+def _softmax_on_device(
+    values: torch.Tensor, crow: torch.Tensor, col: torch.Tensor, columns: int
+) -> torch.Tensor:
+    return _call_on_device(SOFTMAX, {"a": values}, crow, col, columns, result="p")
+
+
+def _gradient_on_device(
+    weights: torch.Tensor,
+    gradient: torch.Tensor,
+    crow: torch.Tensor,
+    col: torch.Tensor,
+    columns: int,
+) -> torch.Tensor:
+    arrays = {"p": weights, "g": gradient}
+    return _call_on_device(_GRADIENT, arrays, crow, col, columns, result="a_grad")
+
+
 def _softmax_gradients(
     gradient: torch.Tensor,
     needed: frozenset[str],
@@ -114,7 +154,12 @@ def _softmax_gradients(
     return {"values": row_softmax_gradient(result, gradient, crow, col, columns)}
 
 
-@torch_operator("row_softmax", new_result=new_like("values"), gradients=_softmax_gradients)
+@torch_operator(
+    "row_softmax",
+    new_result=new_like("values"),
+    gradients=_softmax_gradients,
+    device_kernel=_softmax_on_device,
+)
 def row_softmax(
     values: torch.Tensor, crow: torch.Tensor, col: torch.Tensor, columns: int
 ) -> torch.Tensor:
@@ -150,7 +195,10 @@ def _gradients_of_gradient(
 
 
 @torch_operator(
-    "row_softmax_gradient", new_result=new_like("weights"), gradients=_gradients_of_gradient
+    "row_softmax_gradient",
+    new_result=new_like("weights"),
+    gradients=_gradients_of_gradient,
+    device_kernel=_gradient_on_device,
 )
 def row_softmax_gradient(
     weights: torch.Tensor,

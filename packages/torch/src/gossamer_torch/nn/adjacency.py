@@ -89,10 +89,10 @@ def ordered_edges(edge_index: torch.Tensor, shape: tuple[int, int]) -> OrderedEd
 def _kept_edges(edge_index: torch.Tensor, shape: tuple[int, int]) -> OrderedEdges:
     def make() -> OrderedEdges:
         # Numbers of edges are exact in float64, and are sorted like values.
-        numbers = torch.arange(edge_index.shape[1], dtype=torch.float64)
+        numbers = torch.arange(edge_index.shape[1], dtype=torch.float64, device=edge_index.device)
         matrix = from_edge_index(edge_index.flip(0), numbers, shape=shape)
         order = matrix.values.long()
-        ones = torch.ones(len(order))
+        ones = torch.ones(len(order), device=order.device)
         return OrderedEdges(matrix.with_values(ones), order)
 
     return memoize_with([edge_index], ("edges", shape), make)
@@ -108,7 +108,7 @@ def _new_arrays_of_edges(edge_index: torch.Tensor, rows: int, columns: int) -> _
     return edge_index.new_empty(rows + 1), col, order
 
 
-@torch_operator("ordered_edges", new_result=_new_arrays_of_edges)
+@torch_operator("ordered_edges", new_result=_new_arrays_of_edges, runs_anywhere=True)
 def _arrays_of_edges(edge_index: torch.Tensor, rows: int, columns: int) -> _Arrays:
     """Return the arrays of the ordered edges, for compiled graphs."""
     return _copied_arrays(_kept_edges(kept_contents(edge_index), (rows, columns)))
@@ -122,7 +122,8 @@ def _copied_arrays(edges: OrderedEdges) -> _Arrays:
 def _edges_of_arrays(
     crow: torch.Tensor, col: torch.Tensor, order: torch.Tensor, shape: tuple[int, int]
 ) -> OrderedEdges:
-    return OrderedEdges(matrix_of_checked(crow, col, torch.ones(col.shape[0]), shape), order)
+    ones = torch.ones(col.shape[0], device=col.device)
+    return OrderedEdges(matrix_of_checked(crow, col, ones, shape), order)
 
 
 def with_self_loops(
@@ -151,7 +152,7 @@ def _kept_loops(matrix: SparseMatrix, *, replace: bool) -> OrderedEdges:
     def make() -> OrderedEdges:
         rows, columns = matrix.rows().long(), matrix.col.long()
         is_loop = rows == columns
-        has_loop = torch.zeros(min(matrix.shape), dtype=torch.bool)
+        has_loop = torch.zeros(min(matrix.shape), dtype=torch.bool, device=rows.device)
         if not replace:
             has_loop[rows[is_loop]] = True
         new = torch.nonzero(~has_loop)[:, 0]
@@ -172,7 +173,7 @@ def _new_arrays_of_loops(
     return first, second, third
 
 
-@torch_operator("with_self_loops", new_result=_new_arrays_of_loops)
+@torch_operator("with_self_loops", new_result=_new_arrays_of_loops, runs_anywhere=True)
 def _arrays_of_loops(
     crow: torch.Tensor, col: torch.Tensor, columns: int, *, replace: bool
 ) -> _Arrays:

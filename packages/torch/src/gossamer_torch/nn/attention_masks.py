@@ -51,7 +51,7 @@ def ragged_mask(offsets: torch.Tensor) -> SparseMatrix:
         of_sequences.repeat_interleave(lengths) for of_sequences in (offsets[:-1], lengths)
     )
     crow = torch.cat([counts.new_zeros(1), counts.cumsum(0)])
-    within = torch.arange(int(crow[-1])) - crow[:-1].repeat_interleave(counts)
+    within = torch.arange(int(crow[-1]), device=crow.device) - crow[:-1].repeat_interleave(counts)
     return SparseMatrix(crow, starts.repeat_interleave(counts) + within, shape=(total, total))
 
 

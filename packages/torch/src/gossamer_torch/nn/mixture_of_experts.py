@@ -58,7 +58,7 @@ class MixtureOfExperts(torch.nn.Module):
         scores, experts = self.router(tokens).topk(self.top_k, dim=1)
         shares = scores.softmax(1).reshape(-1)
         order = torch.argsort(experts.reshape(-1), stable=True)
-        counts = torch.zeros(self.num_experts, dtype=torch.int64)
+        counts = torch.zeros(self.num_experts, dtype=torch.int64, device=order.device)
         counts = counts.index_add(0, experts.reshape(-1), torch.ones_like(order))
         offsets = torch.cat([counts.new_zeros(1), counts.cumsum(0)])
         token_of_product = order // self.top_k

@@ -186,7 +186,8 @@ def _kept_pairs(
         edges = torch.stack([pair_of_edge, sources])
         values = 1 / counts.index_select(0, pair_of_edge).double()
         matrix = from_edge_index(edges, values, shape=(len(keys), count_sources))
-        offsets = torch.searchsorted(keys, torch.arange(relations + 1) * count_targets)
+        numbers = torch.arange(relations + 1, device=keys.device)
+        offsets = torch.searchsorted(keys, numbers * count_targets)
         return RelationPairs(matrix, keys % max(count_targets, 1), offsets)
 
     return memoize_with([edge_index, edge_type], ("relations", relations, size), make)
@@ -209,7 +210,7 @@ def _new_arrays_of_pairs(
     return numbers(pairs + 1), numbers(edges), values, numbers(pairs), numbers(relations + 1)
 
 
-@torch_operator("relation_pairs", new_result=_new_arrays_of_pairs)
+@torch_operator("relation_pairs", new_result=_new_arrays_of_pairs, runs_anywhere=True)
 def _arrays_of_pairs(
     edge_index: torch.Tensor, edge_type: torch.Tensor, sources: int, targets: int, relations: int
 ) -> _Arrays:

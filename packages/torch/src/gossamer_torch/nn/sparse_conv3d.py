@@ -121,7 +121,9 @@ def _kernel_map(coordinates: torch.Tensor, kernel_size: int) -> KernelMap:
             offsets.append(offsets[-1] + len(stored))
     empty = [keys.new_empty(0)]
     return KernelMap(
-        torch.cat(sources or empty), torch.cat(targets or empty), torch.tensor(offsets)
+        torch.cat(sources or empty),
+        torch.cat(targets or empty),
+        torch.tensor(offsets, device=keys.device),
     )
 
 
@@ -147,4 +149,5 @@ def _keys(coordinates: torch.Tensor, reach: int) -> tuple[torch.Tensor, list[int
     for size in reversed(sizes[1:]):
         strides.insert(0, strides[0] * size)
     shifted = coordinates - least + reach
-    return shifted @ torch.tensor(strides), strides
+    steps = torch.tensor(strides, device=coordinates.device)
+    return (shifted * steps).sum(1), strides

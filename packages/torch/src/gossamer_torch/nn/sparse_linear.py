@@ -7,6 +7,7 @@ import torch
 import gossamer as gs
 from gossamer_formats import Decomposition, SparseTensor
 from gossamer_ir.errors import ArgumentError
+from gossamer_torch.checks import require_cpu
 from gossamer_torch.conversion import SparseOperand, to_sparse_matrix
 from gossamer_torch.func_transforms import has_func_transforms
 from gossamer_torch.nn.pruning import PruneKind, kept_weights
@@ -77,7 +78,8 @@ class SparseLinear(torch.nn.Module):
     def prepare(self, tokens: int) -> None:
         """Convert the weights to the format that is fastest for this number of rows of `x`, for calls without
         gradients. The conversion is dropped by `train`, and not used after a write to the weights, such as by
-        `load_state_dict`, or in a copy of the layer; call `prepare` again then.
+        `load_state_dict`, or in a copy of the layer; call `prepare` again then. Raises `ArgumentError`
+        (`operand.device`) for a layer on a GPU.
 
         >>> layer = SparseLinear.prune(torch.nn.Linear(16, 4)).eval()
         >>> layer.prepare(tokens=2)
@@ -85,6 +87,7 @@ class SparseLinear(torch.nn.Module):
         ...     print(layer(torch.ones(2, 16)).shape)
         torch.Size([2, 4])
         """
+        require_cpu("values", self.values)
         pattern = kept_pattern(self.crow, self.col, self.in_features)
         matrix = pattern.matrix(self.values, transposed=False)
         self._prepared = gs.prepare(matrix, features=tokens)

@@ -8,7 +8,12 @@ import torch
 
 from gossamer_ir.support.typed_calls import typed
 from gossamer_torch.batches import flattened_batch
-from gossamer_torch.checks import require_dense, require_one_dtype, require_tensor_shape
+from gossamer_torch.checks import (
+    require_dense,
+    require_one_device,
+    require_one_dtype,
+    require_tensor_shape,
+)
 from gossamer_torch.conversion import SparseOperand, to_sparse_matrix
 from gossamer_torch.custom_ops.batched_attention import batched_attention
 from gossamer_torch.program_dtypes import PROGRAM_DTYPES
@@ -43,6 +48,7 @@ def attention(
     rows, columns = matrix.shape
     for name, dense in (("Q", Q), ("K", K), ("V", V)):
         require_dense(name, dense)
+        require_one_device(name, dense, matrix.col.device, like="the matrix")
         require_one_dtype(name, dense, Q.dtype, like="'Q'")
     batch, features = Q.shape[:-2], Q.shape[-1] if Q.dim() else 0
     require_tensor_shape("Q", Q, (*batch, rows, None))

@@ -11,6 +11,7 @@ from gossamer_ir.support.typed_calls import typed
 from gossamer_torch.checks import (
     INDEX_TENSOR_DTYPES,
     require_dense,
+    require_one_device,
     require_one_dtype,
     require_tensor_shape,
 )
@@ -45,10 +46,12 @@ def gather_multiply_scatter(
     """
     for name, tensor in (("x", x), ("weights", weights)):
         require_dense(name, tensor)
+    require_one_device("weights", weights, x.device, like="'x'")
     require_one_dtype("weights", weights, x.dtype, like="'x'")
     for name, index in (("sources", sources), ("targets", targets), ("offsets", offsets)):
         if index is not None:
             require_dense(name, index, dtypes=INDEX_TENSOR_DTYPES)
+            require_one_device(name, index, x.device, like="'x'")
     require_tensor_shape("x", x, (None, None))
     require_tensor_shape("offsets", offsets, (None,))
     require_tensor_shape("weights", weights, (offsets.shape[0] - 1, x.shape[1], None))

@@ -8,7 +8,12 @@ import torch
 
 from gossamer_ir.errors import ArgumentError
 from gossamer_ir.support.typed_calls import typed
-from gossamer_torch.checks import require_dense, require_one_dtype, require_tensor_shape
+from gossamer_torch.checks import (
+    require_dense,
+    require_one_device,
+    require_one_dtype,
+    require_tensor_shape,
+)
 from gossamer_torch.conversion import SparseOperand, from_edge_index, to_sparse_matrix
 from gossamer_torch.operators.spmm import spmm
 
@@ -34,9 +39,9 @@ class RelationalMatrix:
         self.shape = sparse_matrices[0].shape
         for number, matrix in enumerate(sparse_matrices):
             require_tensor_shape(f"the values of matrix {number}", matrix.values, (None,))
-            require_one_dtype(
-                f"matrix {number}", matrix.values, sparse_matrices[0].dtype, like="the first"
-            )
+            first = sparse_matrices[0].values
+            require_one_device(f"matrix {number}", matrix.values, first.device, like="the first")
+            require_one_dtype(f"matrix {number}", matrix.values, first.dtype, like="the first")
             if matrix.shape != self.shape:
                 raise ArgumentError(
                     "operand.shape",
@@ -73,6 +78,9 @@ def relational_spmm(
     """
     require_dense("X", X)
     require_dense("weights", weights)
+    values = relations.side_by_side.values
+    for name, tensor in (("X", X), ("weights", weights)):
+        require_one_device(name, tensor, values.device, like="the matrices")
     require_tensor_shape("X", X, (relations.shape[1], None))
     require_tensor_shape("weights", weights, (len(relations.columns), X.shape[1], None))
     require_one_dtype("weights", weights, X.dtype, like="'X'")

@@ -5,7 +5,12 @@ from __future__ import annotations
 import torch
 
 from gossamer_ir.support.typed_calls import typed
-from gossamer_torch.checks import require_dense, require_one_dtype, require_tensor_shape
+from gossamer_torch.checks import (
+    require_dense,
+    require_one_device,
+    require_one_dtype,
+    require_tensor_shape,
+)
 from gossamer_torch.conversion import SparseOperand, to_sparse_matrix
 from gossamer_torch.custom_ops.products import sampled_product
 from gossamer_torch.sparse_matrix import SparseMatrix
@@ -28,6 +33,7 @@ def sddmm(A: SparseOperand, X: torch.Tensor, Y: torch.Tensor) -> SparseMatrix:
     matrix = to_sparse_matrix(A)
     for name, dense in (("X", X), ("Y", Y)):
         require_dense(name, dense)
+        require_one_device(name, dense, matrix.col.device, like="the matrix")
     require_one_dtype("Y", Y, X.dtype, like="'X'")
     batch: tuple[int | None, ...] = (None,) * (X.dim() - 2)
     require_tensor_shape("X", X, (*batch, matrix.shape[0], None))

@@ -5,7 +5,12 @@ from __future__ import annotations
 import torch
 
 from gossamer_ir.support.typed_calls import typed
-from gossamer_torch.checks import INDEX_TENSOR_DTYPES, require_dense, require_tensor_shape
+from gossamer_torch.checks import (
+    INDEX_TENSOR_DTYPES,
+    require_dense,
+    require_one_device,
+    require_tensor_shape,
+)
 from gossamer_torch.custom_ops.row_reductions import ReduceName, reduce_rows
 from gossamer_torch.sparse_matrix import SparseMatrix
 
@@ -27,10 +32,11 @@ def segment_reduce(
     if data.dim() != 1:
         require_tensor_shape("data", data, (None, None))
     require_dense("offsets", offsets, dtypes=INDEX_TENSOR_DTYPES)
+    require_one_device("offsets", offsets, data.device, like="'data'")
     if offsets.dim() != 1 or not len(offsets):
         require_tensor_shape("offsets", offsets, (1,))
     count = data.shape[0]
-    numbers = torch.arange(count, dtype=offsets.dtype)
-    ones = torch.ones(count, dtype=data.dtype)
+    numbers = torch.arange(count, dtype=offsets.dtype, device=offsets.device)
+    ones = torch.ones(count, dtype=data.dtype, device=offsets.device)
     segments = SparseMatrix(offsets, numbers, ones, shape=(offsets.shape[0] - 1, count))
     return reduce_rows(segments, data, reduce)

@@ -5,7 +5,12 @@ from __future__ import annotations
 import torch
 
 from gossamer_ir.support.typed_calls import typed
-from gossamer_torch.checks import require_dense, require_one_dtype, require_tensor_shape
+from gossamer_torch.checks import (
+    require_dense,
+    require_one_device,
+    require_one_dtype,
+    require_tensor_shape,
+)
 from gossamer_torch.conversion import SparseOperand, to_sparse_matrix
 from gossamer_torch.custom_ops.matrix_of_tensors import product_with_dense
 
@@ -20,6 +25,7 @@ def spmv(A: SparseOperand, x: torch.Tensor) -> torch.Tensor:
     """
     matrix = to_sparse_matrix(A)
     require_dense("x", x)
+    require_one_device("x", x, matrix.values.device, like="the matrix")
     require_one_dtype("x", x, matrix.dtype, like="the matrix")
     require_tensor_shape("x", x, (matrix.shape[1],))
     return product_with_dense(matrix, x)

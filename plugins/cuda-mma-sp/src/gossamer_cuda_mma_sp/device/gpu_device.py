@@ -16,11 +16,9 @@ from gossamer_cuda_mma_sp.driver.device_limits import DeviceLimits
 from gossamer_cuda_mma_sp.driver.driver_error import OUT_OF_DEVICE_MEMORY, DriverError
 from gossamer_cuda_mma_sp.driver.open_driver import open_driver
 from gossamer_cuda_mma_sp.interpreter.memory import DeviceFaultError
+from gossamer_cuda_mma_sp.target.gpu import DEVICE_KIND
 from gossamer_ir.errors import ArgumentError
 from gossamer_ir.interchange.kernel_abi import WORKSPACE_FIELDS
-
-_CUDA = 2
-"""The kind of device, in the numbers of DLPack."""
 
 
 class GpuDevice:
@@ -28,7 +26,7 @@ class GpuDevice:
 
     def __init__(self, driver: CudaDriver, number: int = 0) -> None:
         self.driver, self.number = driver, number
-        self.device = Device(_CUDA, number)
+        self.device = Device(DEVICE_KIND, number)
         self.pool = MemoryPool(driver)
         self._lost: str | None = None
         self._retired: list[tuple[object, PinnedMemory]] = []

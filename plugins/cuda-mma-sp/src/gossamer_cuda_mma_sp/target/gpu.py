@@ -15,6 +15,8 @@ from gossamer_ir.interchange.records import Target
 from gossamer_machine import Grid, Machine
 from gossamer_machine.cpu_options import option_value_error, require_options
 
+DEVICE_KIND = 2
+"""The kind of GPUs of NVIDIA, in the numbers of DLPack."""
 INTERPRETER = "interpreter"
 DRIVERS = ("pycuda", "cuda-bindings", "ctypes", INTERPRETER)
 """The drivers that a target may name. Without one, the first whose package is installed loads kernels."""

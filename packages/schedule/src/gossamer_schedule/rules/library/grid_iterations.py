@@ -7,7 +7,11 @@ atomically only to rows that several of them have.
 
 from __future__ import annotations
 
-from gossamer_ir.nodes import Iteration, Module
+from collections.abc import Sequence
+
+from msgspec.structs import replace
+
+from gossamer_ir.nodes import Function, Iteration, Module, OverAxis
 from gossamer_machine import Grid
 from gossamer_schedule.rules.analysis.iterations import only, several_iterations
 from gossamer_schedule.rules.canonical.forms import forms_of
@@ -36,6 +40,45 @@ def grid_iterations(module: Module, context: RuleContext) -> PatternMatch | None
     if several is None or grid is None:
         return None
     function, iterations = several
+    trace = _plan_iterations(module, function, iterations=iterations, context=context, grid=grid)
+    freed = _fused_names(trace, iterations)
+    if freed:
+        # Axes are fused before any loop is split: the steps of other iterations find these names free.
+        freeing = replace(context, taken=context.taken - freed)
+        trace = _plan_iterations(
+            module, function, iterations=iterations, context=freeing, grid=grid
+        )
+    if not trace.decisions:
+        return None
+    names = ", ".join(iteration.name for iteration in iterations)
+    return PatternMatch(f"iterations one after the other: {names}", trace)
+
+
+def _fused_names(trace: TraceBuilder, iterations: Sequence[Iteration]) -> frozenset[str]:
+    """Return the names of the loops over axes that steps of a trace fuse."""
+    fused = {
+        (step.args["iteration"], axis)
+        for step in trace.steps
+        if step.op == "sparse_fuse" and isinstance(axes := step.args["axes"], tuple)
+        for axis in axes
+    }
+    return frozenset(
+        name
+        for iteration in iterations
+        for axis, name in zip(iteration.axes, iteration.vars, strict=False)
+        if isinstance(axis, OverAxis) and (iteration.name, axis.axis) in fused
+    )
+
+
+def _plan_iterations(
+    module: Module,
+    function: Function,
+    *,
+    iterations: Sequence[Iteration],
+    context: RuleContext,
+    grid: Grid,
+) -> TraceBuilder:
+    """Return the decisions for each iteration; none for one without a schedule."""
     trace = context.new_trace()
     buckets = [bucket_reduction(only(iteration, module=module)) for iteration in iterations]
     for iteration, bucket in zip(iterations, buckets, strict=True):
@@ -43,10 +86,7 @@ def grid_iterations(module: Module, context: RuleContext) -> PatternMatch | None
             _plan_alone(trace, module, iteration=iteration, context=context, grid=grid)
     for run in joint_runs(function, buckets):
         run_buckets(trace, function, run=run, grid=grid)
-    if not trace.decisions:
-        return None
-    names = ", ".join(iteration.name for iteration in iterations)
-    return PatternMatch(f"iterations one after the other: {names}", trace)
+    return trace
 
 
 def _plan_alone(
