@@ -138,6 +138,14 @@ def test_groups_of_rows_in_any_order_times_a_matrix_are_not_converted(shape, dty
     assert not is_converted(A)
 
 
+def test_groups_of_many_vectors_are_not_too_much_code():
+    stored = matrix((50, 40))
+    B = integers((40, 256))
+    assert np.array_equal(
+        gs.spmm(from_scipy(stored).asformat("row_groups", height=4), B), stored @ B
+    )
+
+
 def test_absent_elements_are_not_multiplied():
     stored = matrix((50, 40))
     A, x = from_scipy(stored).asformat("sell"), integers(40)

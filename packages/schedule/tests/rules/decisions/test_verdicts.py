@@ -182,16 +182,18 @@ def test_a_result_of_half_the_shared_cache_is_stored_around_it(rows, row_bytes, 
 
 
 @pytest.mark.parametrize(
-    ("tiles", "form"),
+    ("tiles", "rows", "form"),
     [
-        (VectorTiles(9, 8, 16, is_exact=True), "loop"),
-        (VectorTiles(None, 4, 16, is_exact=False), "loop"),
-        (VectorTiles(4, 8, 16, is_exact=False), "unrolled"),
-        (VectorTiles(5, 8, 16, is_exact=False), "peeled"),
+        (VectorTiles(9, 8, 16, is_exact=True), 1, "loop"),
+        (VectorTiles(None, 4, 16, is_exact=False), 1, "loop"),
+        (VectorTiles(4, 8, 16, is_exact=False), 1, "unrolled"),
+        (VectorTiles(4, 8, 16, is_exact=False), 2, "unrolled"),
+        (VectorTiles(4, 8, 16, is_exact=False), 3, "peeled"),
+        (VectorTiles(5, 8, 16, is_exact=False), 1, "peeled"),
     ],
 )
-def test_a_few_tiles_of_which_the_last_is_partial_are_unrolled(tiles, form):
-    assert tile_loop(tiles).form == form
+def test_a_few_tiles_of_which_the_last_is_partial_are_unrolled(tiles, rows, form):
+    assert tile_loop(tiles, rows=rows).form == form
 
 
 @pytest.mark.parametrize(

@@ -12,10 +12,13 @@ from gossamer_schedule.rules.steps.trace_builder import TraceBuilder
 from gossamer_schedule.rules.steps.vector_loops import VectorTiles
 
 UNROLLED_TILES = 4
-"""Maximum number of tiles that are unrolled if the last one is partial; this is fewer than 64 vectors of
-code. The alternative, a loop over whole tiles and a peeled last tile, is 0.9 to 1 times as fast (measured on
-rows of 4 and of 100 elements: each tile finds the row anew). It is 1.1 to 1.4 times as fast as a loop in
-which all tiles are masked."""
+"""Maximum number of tiles that are unrolled if the last one is partial. The alternative, a loop over whole
+tiles and a peeled last tile, is 0.9 to 1 times as fast (measured on rows of 4 and of 100 elements: each tile
+finds the row anew). It is 1.1 to 1.4 times as fast as a loop in which all tiles are masked."""
+
+MAX_UNROLLED_VECTORS = 64
+"""Maximum number of vectors of all tiles that are unrolled, over all rows of a group (with 72, the code is
+more than `unroll_loops` permits)."""
 
 LoopForm: TypeAlias = Literal["loop", "peeled", "unrolled"]
 
@@ -27,19 +30,28 @@ class TileLoop(msgspec.Struct, frozen=True):
     why: str
 
 
-def tile_loop(tiles: VectorTiles) -> TileLoop:
-    """Return how the loop over several tiles runs.
+def tile_loop(tiles: VectorTiles, *, rows: int = 1) -> TileLoop:
+    """Return how the loop over several tiles runs, each of which has `rows` rows.
 
     >>> tile_loop(VectorTiles(9, vectors=8, lanes=16, is_exact=False)).form
     'peeled'
     """
     if tiles.is_exact or tiles.tiles is None:
         return TileLoop("loop", "all tiles are alike, so unrolling would only add code")
-    if tiles.tiles > UNROLLED_TILES:
-        why = f"only the last tile needs masks, and more than {UNROLLED_TILES} copies are too much code"
+    if not _is_little_code(tiles, rows=rows):
+        why = (
+            f"only the last tile needs masks, and more than {UNROLLED_TILES} copies, or "
+            f"{MAX_UNROLLED_VECTORS} vectors, are too much code"
+        )
         return TileLoop("peeled", why)
     why = f"then only the last tile needs masks, and up to {UNROLLED_TILES} tiles are little code"
     return TileLoop("unrolled", why)
+
+
+def _is_little_code(tiles: VectorTiles, *, rows: int) -> bool:
+    """Return whether so few tiles, of so few vectors, may be unrolled."""
+    number = tiles.tiles or 1
+    return number <= UNROLLED_TILES and rows * tiles.work <= MAX_UNROLLED_VECTORS
 
 
 _TEXTS = {
@@ -50,13 +62,19 @@ _TEXTS = {
 
 
 def run_tiles(
-    trace: TraceBuilder, tiles: VectorTiles, *, loop_name: str | None, block_name: str
+    trace: TraceBuilder,
+    tiles: VectorTiles,
+    *,
+    loop_name: str | None,
+    block_name: str,
+    rows: int = 1,
 ) -> None:
-    """Decide how the loop over tiles of a block runs, if there is one; the other forms are choices."""
+    """Decide how the loop over tiles of a block runs, if there is one; the other forms are choices. A tile
+    has `rows` rows."""
     if not loop_name:
         return
-    prior = tile_loop(tiles)
-    form = trace.choose(f"{block_name}.tile_loop", prior.form, *_other_forms(tiles))
+    prior = tile_loop(tiles, rows=rows)
+    form = trace.choose(f"{block_name}.tile_loop", prior.form, *_other_forms(tiles, rows=rows))
     if form == "peeled":
         trace.record.annotate(name=loop_name, key="peel", value="last")
     elif form == "unrolled":
@@ -65,12 +83,12 @@ def run_tiles(
     trace.decide(_TEXTS[form], why)
 
 
-def _other_forms(tiles: VectorTiles) -> Iterator[LoopForm]:
+def _other_forms(tiles: VectorTiles, *, rows: int) -> Iterator[LoopForm]:
     """Yield the forms of a loop over tiles that are not too much code."""
     if tiles.tiles is None:
         return
     yield "loop"
     if not tiles.is_exact:
         yield "peeled"
-    if tiles.tiles <= UNROLLED_TILES:
+    if _is_little_code(tiles, rows=rows):
         yield "unrolled"

@@ -73,7 +73,13 @@ def group_spmm(module: Module, context: RuleContext) -> PatternMatch | None:
     nests = _accumulate_rows(trace, pattern, tiling=tiling)
     what = "features in lanes, and the rows and vectors of a tile unrolled"
     run_tile_in_vectors(trace, nests.all, what=what)
-    run_tiles(trace, tiling.tiles, loop_name=nests.update.features.tile, block_name=pattern.block)
+    run_tiles(
+        trace,
+        tiling.tiles,
+        loop_name=nests.update.features.tile,
+        block_name=pattern.block,
+        rows=pattern.height,
+    )
     stored = _nontemporal_verdict(pattern, context)
     store_results_nontemporal(
         trace, pattern.output, nontemporal=stored, copy_block=nests.copy_block
