@@ -29,10 +29,11 @@ STORED = ChoiceTime(
 
 
 MISSES = {
-    "intel-xeon-family-6-model-207": ("generic-cpu:gathers=fast,l2=2097152,l3=16777216", 1),
-    "amd-epyc-family-25-model-17": ("generic-cpu:gathers=moderate,l2=1048576,l3=33554432", 2),
+    "intel-xeon-family-6-model-207": ("generic-cpu:gathers=fast,l2=2097152,l3=16777216", 1, 8),
+    "amd-epyc-family-25-model-17": ("generic-cpu:gathers=moderate,l2=1048576,l3=33554432", 2, 0),
 }
-"""The targets of the stored runs, and the cases of each in which the present choice may miss a goal."""
+"""The targets of the stored runs, the cases of each in which the present choice may miss a goal, and those in
+which it was not measured: groups of several rows are chosen, which the stored runs do not have."""
 
 
 @pytest.fixture
@@ -50,7 +51,7 @@ def blocks(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("name", MISSES)
 def test_present_choices_meet_the_goals_in_the_stored_runs(name):
-    target, permitted = MISSES[name]
+    target, permitted, unmeasured = MISSES[name]
     run = run_files.load_run(run_files.RESULTS / f"{name}-choice.json")
     stored = run.results_of(ChoiceTime)
     try:
@@ -58,7 +59,7 @@ def test_present_choices_meet_the_goals_in_the_stored_runs(name):
     except matrices.MissingMatrixError as error:
         pytest.skip(str(error))
     missed = [(one.matrix, *one.case) for one in times if not one.is_met]
-    assert len(times) == len(stored)
+    assert len(times) == len(stored) - unmeasured
     assert len(missed) <= permitted, missed
 
 

@@ -10,21 +10,27 @@ from msgspec.structs import replace
 from scipy import sparse
 
 from gossamer.operator_calls.operator_program import StoredFormat, Variant, module_of
+from gossamer.operators.spmm import PROGRAM as SPMM
 from gossamer.operators.spmv import PROGRAM as SPMV
 from gossamer_formats import format_named, from_scipy
+from gossamer_formats.descriptions.row_groups import row_groups
 from gossamer_formats.descriptions.sell import sell
 from gossamer_ir.script import parse_module
+from gossamer_ir.support.message_texts import amount
 from gossamer_ir.transform.specialize import specialize
 from gossamer_machine import Machine
 from gossamer_machine.schedule_policy.csr_form import CsrForm, csr_form
+from gossamer_machine.schedule_policy.feature_tiles import max_group_vectors, number_of_tiles
 from gossamer_machine.schedule_policy.gathered_rows import row_loads
 from gossamer_schedule.rules import schedule_report
 from gossamer_schedule.rules.decisions.gather_tiling import tiles_of
 from gossamer_testkit import script
 from gossamer_tune.properties.matrix_properties import (
+    GROUP_HEIGHTS,
     GroupedColumns,
     MatrixProperties,
     RowLengths,
+    properties_of,
     scheduled_stats,
 )
 from gossamer_tune.properties.slices import HEIGHT, HEIGHTS, slice_fill
@@ -54,6 +60,15 @@ def test_the_model_of_slices_has_the_fill_of_conversions(rows, height):
     assert slice_fill(lengths, height=height) == matrix.nnz / stored.size
 
 
+@pytest.mark.parametrize("height", GROUP_HEIGHTS)
+def test_the_model_of_groups_has_the_fill_of_conversions(height):
+    rng = np.random.default_rng(0)
+    matrix = sparse.random_array((48, 60), density=0.4, format="csr", dtype=np.float32, rng=rng)
+    stored = from_scipy(matrix).asformat("row_groups", height=height).arrays["data"]
+    properties = properties_of(matrix.shape, matrix.indptr, matrix.indices)
+    assert properties.group_fill[height] == pytest.approx(matrix.nnz / stored.size)
+
+
 MACHINE = Machine(private_cache=2 << 20, shared_cache=16 << 20, cores=2)
 STEPS_OF_FORMS = {
     "packed_sums": {"rfactor", "cache_region"},
@@ -78,6 +93,7 @@ def matrix_properties(rows, columns, mean):
         groups=groups,
         near_groups=GroupedColumns(fresh=1.0, distinct=0.0),
         slice_fill={HEIGHT: 1.0},
+        group_fill={},
     )
 
 
@@ -133,3 +149,25 @@ def test_the_default_schedule_of_csr_loads_rows_as_the_model_expects(
             features, "float32", machine=MACHINE, is_aligned=False, is_prefetched=True
         )
         assert scheduled.tiles == tiles
+
+
+# Aligned vectors of a small operand, loads across cache lines, prefetches, one vector, and partial vectors.
+@pytest.mark.parametrize(
+    ("features", "columns", "mean"),
+    [(128, 2048, 10), (256, 8192, 10), (512, 8192, 10), (16, 2048, 10), (40, 8192, 10)],
+)
+@pytest.mark.parametrize("height", GROUP_HEIGHTS)
+def test_the_default_schedule_of_groups_has_the_tiles_that_the_model_expects(
+    height, features, columns, mean
+):
+    stats = scheduled_stats(matrix_properties(columns, columns, mean))
+    groups = StoredFormat(row_groups(), (("height", height),), is_whole=True)
+    module = specialize(module_of(SPMM, Variant(), groups), {"feat_size": features})
+    report = schedule_report(module, MACHINE, stats)
+    steps = {step.op for step in report.schedule.loop}
+    loads = row_loads(features, "float32", MACHINE, stats, rows=height)
+    assert ("align" in steps, "prefetch" in steps) == (loads.is_aligned, loads.prefetched_tiles > 0)
+    vectors = -(-features // MACHINE.lanes("float32")) + loads.is_aligned
+    tiles = number_of_tiles(vectors, max_group_vectors(height, MACHINE))
+    (tile,) = (one.what for one in report.decisions if one.what.startswith("a tile of"))
+    assert f"by {amount(-(-vectors // tiles), 'vector')} of" in tile

@@ -96,6 +96,24 @@ def test_rows_of_a_community_are_stored_together_if_the_operand_is_large(dtype):
     assert gs.explain(gs.prepare(tensor, features=128, calls=1)).chosen.format == "csr"
 
 
+EMERALD_RAPIDS = "generic-cpu:gathers=fast,vector_bits=512,l2=2097152,l3=16777216"
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_rows_with_the_same_columns_are_stored_in_groups_if_the_operand_is_large(dtype):
+    matrix = sparse.csr_array(sparse.kron(pruned((100, 9000), 0.004), np.ones((3, 1)))).astype(
+        dtype
+    )
+    prepared = gs.prepare(matrix, features=256, calls=MANY, target=EMERALD_RAPIDS)
+    choice = gs.explain(prepared)
+    assert choice.chosen.text == "row_groups (height=3)"
+    assert "loaded once for 3 neighboring rows, whose slots are filled to 100%" in str(choice)
+    dense = integers((9000, 256), dtype)
+    assert np.array_equal(gs.spmm(prepared, dense), matrix @ dense)
+    few = gs.prepare(matrix, features=256, calls=1, target=EMERALD_RAPIDS)
+    assert gs.explain(few).chosen.format == "csr"
+
+
 def test_few_calls_do_not_pay_for_a_conversion():
     prepared = gs.prepare(pruned(), features=64, calls=1)
     assert isinstance(prepared, SparseTensor)

@@ -22,6 +22,7 @@ from gossamer_tune.model.blocks_times_vector import blocks_times_vector
 from gossamer_tune.model.csr_times_dense import csr_times_dense
 from gossamer_tune.model.csr_times_vector import csr_times_vector
 from gossamer_tune.model.estimate import Estimate
+from gossamer_tune.model.groups_times_dense import groups_times_dense
 from gossamer_tune.model.ordered_rows_times_dense import ordered_rows_times_dense
 from gossamer_tune.model.slices_times_vector import slices_times_vector
 from gossamer_tune.model.tiles_times_dense import tiles_times_dense
@@ -37,6 +38,7 @@ MODELS: tuple[CostModel, ...] = (
     slices_times_vector,
     blocked_slices_times_vector,
     ordered_rows_times_dense,
+    groups_times_dense,
     tiles_times_dense,
     blocks_times_dense,
     blocks_times_vector,

@@ -13,6 +13,7 @@ from gossamer_tune.model.blocked_slices_times_vector import blocked_slices_times
 from gossamer_tune.model.blocks_times_vector import blocks_times_vector
 from gossamer_tune.model.csr_times_dense import csr_times_dense
 from gossamer_tune.model.csr_times_vector import csr_times_vector
+from gossamer_tune.model.groups_times_dense import groups_times_dense
 from gossamer_tune.model.operand_loads import load_cycles
 from gossamer_tune.model.ordered_rows_times_dense import shared_result_cycles
 from gossamer_tune.model.slices_times_vector import shared_row_cycles, slices_times_vector
@@ -50,7 +51,10 @@ def test_packed_rows_that_fill_the_first_cache_cost_more_than_smaller_ones(machi
 
 @pytest.mark.parametrize("model", MODELS)
 def test_more_features_cost_more(model):
-    few, more = (model(MATRIX_PROPERTIES, Workload(features)) for features in (32, 256))
+    few, more = (
+        model(MATRIX_PROPERTIES, Workload(features, machine=EMERALD_RAPIDS))
+        for features in (32, 256)
+    )
     assert all(a.cycles < b.cycles for a, b in zip(few, more, strict=True))
 
 
@@ -109,6 +113,49 @@ def test_rows_with_the_columns_of_their_neighbors_cost_less():
         for m in (neighbors, shuffled)
     )
     assert near.cycles < 0.6 * far.cycles
+
+
+def gains_of_groups(features, *, fill, columns, machine=EMERALD_RAPIDS):
+    """Return the expected speedups of groups over CSR by their heights, for rows of 60 elements at random."""
+    matrix = MATRIX_PROPERTIES._replace(
+        rows=columns,
+        columns=columns,
+        nnz=60 * columns,
+        lengths=MATRIX_PROPERTIES.lengths._replace(mean=60.0),
+        group_fill=dict.fromkeys((2, 3, 4), fill),
+    )
+    workload = Workload(features, machine=machine)
+    (csr,) = csr_times_dense(matrix, workload)
+    groups = groups_times_dense(matrix, workload)
+    return {one.parameters["height"]: csr.cycles / one.cycles for one in groups}
+
+
+def test_groups_pay_for_filled_slots_where_rows_of_the_operand_are_waited_for():
+    far, near = (gains_of_groups(128, fill=1.0, columns=columns) for columns in (30_000, 60))
+    assert all(1.1 < gain < height for height, gain in far.items())
+    assert all(far[height] > 1.05 * near[height] for height in far)
+    half_filled = gains_of_groups(128, fill=0.5, columns=30_000)
+    assert all(half_filled[height] < 0.75 * far[height] for height in far)
+
+
+def test_groups_are_estimated_where_they_were_measured():
+    case = {"fill": 1.0, "columns": 30_000}
+    assert sorted(gains_of_groups(32, **case)) == [2, 3, 4]
+    assert gains_of_groups(16, **case) == {}
+    assert gains_of_groups(32, **case, machine=ZEN_4) == {}
+    assert gains_of_groups(32, fill=0.4, columns=30_000) == {}
+
+
+def test_slots_that_groups_fill_up_are_zeros():
+    (exact,), (filled,) = (
+        groups_times_dense(
+            MATRIX_PROPERTIES._replace(group_fill={2: fill}),
+            Workload(64, machine=EMERALD_RAPIDS),
+        )
+        for fill in (1.0, 0.8)
+    )
+    assert (exact.adds_zeros, filled.adds_zeros) == (False, True)
+    assert filled.conversion_cycles > exact.conversion_cycles > 0
 
 
 def test_rows_of_an_operand_that_exceeds_the_caches_cost_more_from_near_caches():

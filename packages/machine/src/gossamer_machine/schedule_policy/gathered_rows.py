@@ -56,8 +56,11 @@ class RowLoads(msgspec.Struct, frozen=True):
     """The number of tiles of features in which rows are prefetched; 0 if they are not."""
 
 
-def row_loads(features: int, dtype: str, machine: Machine, stats: Stats) -> RowLoads:
-    """Return how the default schedule loads rows of this many features that are gathered where they are.
+def row_loads(
+    features: int, dtype: str, machine: Machine, stats: Stats, *, rows: int = 1
+) -> RowLoads:
+    """Return how the default schedule loads rows of this many features that are gathered where they are, each
+    for `rows` rows of the result.
 
     >>> machine = Machine(private_cache=2 << 20, shared_cache=16 << 20)
     >>> matrix = Stats(rows=4096, columns=8192, nnz=16 * 4096, longest_row=48, empty_rows=0)
@@ -69,12 +72,23 @@ def row_loads(features: int, dtype: str, machine: Machine, stats: Stats) -> RowL
     vectors, rest = divmod(features, machine.lanes(dtype))
     row_bytes = features * DType.parse(dtype).bits // 8
     operand = stats.columns * row_bytes
-    is_whole = not rest and vectors >= least_of_sums(machine) and not machine.is_scalable
+    least = least_aligned(machine, rows=rows)
+    is_whole = not rest and vectors >= least and not machine.is_scalable
     if is_whole and operand <= largest_aligned(machine, stats):
         return RowLoads(is_aligned=True, prefetched_tiles=0)
     if row_bytes < PREFETCH.least_row or operand < PREFETCH.operand_bytes(machine):
         return RowLoads(is_aligned=False, prefetched_tiles=0)
     return RowLoads(is_aligned=False, prefetched_tiles=-(-vectors // PREFETCHED_VECTORS))
+
+
+def least_aligned(machine: Machine, *, rows: int) -> int:
+    """Return the minimum number of feature vectors for aligned loads to pay in sums of `rows` rows that share
+    the gathered row.
+
+    >>> [least_aligned(Machine(), rows=rows) for rows in (1, 2)]
+    [1, 2]
+    """
+    return least_of_sums(machine) if rows == 1 else MIN_ALIGNED
 
 
 def least_of_sums(machine: Machine) -> int:

@@ -21,7 +21,7 @@ def late_cycles(matrix: MatrixProperties, workload: Workload) -> float:
 
     >>> from gossamer_tune.properties.matrix_properties import GroupedColumns, RowLengths
     >>> lengths, groups = RowLengths(2.0, 0.0, 2, 0), GroupedColumns(1.0, 16.0)
-    >>> matrix = MatrixProperties(8, 1 << 18, 16, lengths, {}, 0.5, groups, groups, {8: 1.0})
+    >>> matrix = MatrixProperties(8, 1 << 18, 16, lengths, {}, 0.5, groups, groups, {8: 1.0}, {})
     >>> late_cycles(matrix._replace(columns=1000), Workload())
     0.0
     >>> near = matrix._replace(groups=groups._replace(fresh=0.1))

@@ -21,6 +21,13 @@ in common, as those of finite elements."""
 BLOCK_SIZES = (2, 3, 4, 6, 8, 16)
 """The sizes of square blocks whose fill is measured."""
 
+ROW_BITS = 6
+"""Bits for the number of a row in a group of `GROUP` rows."""
+
+GROUP_HEIGHTS = (2, 3, 4)
+"""The numbers of rows of a group whose fill is measured. Groups of 6 rows, for which registers hold tiles of
+4 vectors only, were never the fastest format (measured with 15 matrices on Emerald Rapids)."""
+
 
 class RowLengths(NamedTuple):
     """The numbers of elements in rows: mean, standard deviation and largest; and the number of rows without
@@ -44,7 +51,7 @@ class MatrixProperties(NamedTuple):
     """The properties of a matrix.
 
     >>> lengths, groups = RowLengths(2.0, 0.0, 2, 0), GroupedColumns(1.0, 8.0)
-    >>> MatrixProperties(4, 8, 8, lengths, {2: 1.0}, 0.1, groups, groups, {8: 1.0}).density
+    >>> MatrixProperties(4, 8, 8, lengths, {2: 1.0}, 0.1, groups, groups, {8: 1.0}, {}).density
     0.25
     """
 
@@ -63,6 +70,9 @@ class MatrixProperties(NamedTuple):
     """The columns of groups of 8 neighboring rows."""
     slice_fill: Mapping[int, float]
     """For each number of rows of a slice, the fraction of the slots of SELL that are elements."""
+    group_fill: Mapping[int, float]
+    """For each number of neighboring rows of a group, the fraction of the slots of `row_groups` that are
+    elements."""
     reuse: ColumnReuse | None = None
     """How soon columns occur again in the order of the rows."""
     ordered_reuse: ColumnReuse | None = None
@@ -87,11 +97,14 @@ def properties_of(shape: tuple[int, int], indptr: Array, indices: Array) -> Matr
     >>> summary = properties_of(matrix.shape, matrix.indptr, matrix.indices)
     >>> summary.lengths.mean, summary.lengths.deviation, summary.block_fill[2], summary.block_fill[4]
     (2.0, 0.0, 1.0, 0.375)
+    >>> summary.group_fill
+    {2: 1.0, 3: 0.5, 4: 0.5}
     """
     rows, columns = shape
     lengths = np.diff(indptr)
     # Lengths are known for all rows; what needs the columns is measured on a sample, in about a millisecond.
     sample = sample_rows(indptr, indices)
+    groups = _columns_of_groups(sample, columns, (GROUP, NEAR_GROUP, *GROUP_HEIGHTS))
     return MatrixProperties(
         rows=rows,
         columns=columns,
@@ -99,9 +112,10 @@ def properties_of(shape: tuple[int, int], indptr: Array, indices: Array) -> Matr
         lengths=_row_lengths(lengths),
         block_fill={size: _block_fill(sample, size, columns) for size in BLOCK_SIZES},
         bandwidth=_bandwidth(sample, shape),
-        groups=_columns_of_groups(sample, columns, GROUP),
-        near_groups=_columns_of_groups(sample, columns, NEAR_GROUP),
+        groups=groups[GROUP],
+        near_groups=groups[NEAR_GROUP],
         slice_fill={height: slice_fill(lengths, height=height) for height in HEIGHTS},
+        group_fill={height: _group_fill(groups[height], height) for height in GROUP_HEIGHTS},
     )
 
 
@@ -109,7 +123,7 @@ def scheduled_stats(matrix: MatrixProperties) -> Stats:
     """Return the representative of similar matrices on which rules for schedules base their decisions.
 
     >>> lengths, groups = RowLengths(5.3, 1.0, 9, 0), GroupedColumns(1.0, 8.0)
-    >>> scheduled_stats(MatrixProperties(1000, 1000, 5300, lengths, {}, 0.1, groups, groups, {8: 1.0}))
+    >>> scheduled_stats(MatrixProperties(1000, 1000, 5300, lengths, {}, 0.1, groups, groups, {8: 1.0}, {}))
     Stats(rows=512, columns=512, nnz=2560, longest_row=8, empty_rows=0, equal_rows=0)
     """
     lengths = matrix.lengths
@@ -155,6 +169,12 @@ def _block_fill(sample: RowSample, size: int, columns: int) -> float:
     return sample.columns.size / (distinct_count(blocks) * size * size)
 
 
+def _group_fill(groups: GroupedColumns, height: int) -> float:
+    """Return the fraction of the slots of groups of this many rows that are elements: each column of a group
+    has a slot for each of its rows."""
+    return 1 / (height * groups.fresh) if groups.fresh else 0.0
+
+
 def _bandwidth(sample: RowSample, shape: tuple[int, int]) -> float:
     rows, columns = shape
     if not sample.columns.size:
@@ -164,11 +184,30 @@ def _bandwidth(sample: RowSample, shape: tuple[int, int]) -> float:
     return float(np.abs(sample.columns - diagonal).mean() / columns)
 
 
-def _columns_of_groups(sample: RowSample, columns: int, size: int) -> GroupedColumns:
-    """Return the columns of groups of this many rows."""
-    groups = sample.rows // size
-    distinct = distinct_count(groups * columns + sample.columns)
-    return GroupedColumns(
-        fresh=distinct / max(sample.columns.size, 1),
-        distinct=distinct / max(distinct_count(groups), 1),
-    )
+def _columns_of_groups(
+    sample: RowSample, columns: int, sizes: tuple[int, ...]
+) -> dict[int, GroupedColumns]:
+    """Return the columns of groups of each of these numbers of rows, which divide `GROUP`."""
+    groups = sample.rows // GROUP
+    places = (groups * columns + sample.columns) << ROW_BITS | (sample.rows - groups * GROUP)
+    # Sorted once for all sizes: the elements of a column are in the order of their rows.
+    places.sort()
+    selected, rows = places >> ROW_BITS, (places & (1 << ROW_BITS) - 1).astype(np.uint8)
+    return {size: _grouped_columns(sample, selected, rows // size, size) for size in sizes}
+
+
+def _grouped_columns(
+    sample: RowSample, selected: Array, groups: Array, size: int
+) -> GroupedColumns:
+    """Return the columns of groups of this many rows, from the sorted columns that elements select and the
+    groups in which they do."""
+    distinct = _runs((selected[1:] != selected[:-1]) | (groups[1:] != groups[:-1]), selected.size)
+    # The rows of a sample ascend.
+    sampled = sample.rows // size
+    count = _runs(sampled[1:] != sampled[:-1], sampled.size)
+    return GroupedColumns(fresh=distinct / max(selected.size, 1), distinct=distinct / max(count, 1))
+
+
+def _runs(ends: Array, size: int) -> int:
+    """Return the number of runs of equal elements in an array of this size; `ends` is true where one ends."""
+    return int(np.count_nonzero(ends)) + bool(size)

@@ -10,12 +10,12 @@ from msgspec.structs import replace
 from gossamer_ir.interchange.records import Stats
 from gossamer_ir.support.message_texts import amount
 from gossamer_machine.machine import Machine
+from gossamer_machine.schedule_policy.feature_tiles import max_group_vectors, number_of_tiles
 from gossamer_machine.schedule_policy.gathered_rows import (
-    MIN_ALIGNED,
     PREFETCH,
     PREFETCHED_VECTORS,
     PrefetchThresholds,
-    least_of_sums,
+    least_aligned,
 )
 from gossamer_schedule.rules.analysis.gathers import Gather
 from gossamer_schedule.rules.decisions.alignment import row_alignment_verdict
@@ -30,9 +30,6 @@ SYMBOLIC_VECTORS = 4
 MAX_TILE = 256
 """Maximum number of features of a tile: 16 vectors of 512 bits in float32."""
 
-MORE_TILES = 2
-"""Maximum number of tiles beyond the fewest, so that fewer lanes of the last one are masked."""
-
 GOVERNING_PREDICATES = 7
 """Maximum number of scalable vectors of a tile with masks. Only the first eight predicate registers of SVE
 can govern loads and multiply-adds, and one of them is true in all lanes (counted with 8 masks: 1.35 times as
@@ -44,10 +41,6 @@ LONG_VECTORS = 4
 MAX_UNIT_LANES = 32
 """Maximum number of lanes of a tile for each unit of vscale: two tiles of more lanes are not proved to have
 different features."""
-
-SPARE_REGISTERS = 2
-"""Registers that hold neither results of several rows nor the gathered row. (With more vectors, LLVM spills
-the results: 1.7 times slower, measured on 3 rows of 9 vectors.)"""
 
 
 class GatherTiling(msgspec.Struct, frozen=True):
@@ -80,7 +73,7 @@ def gather_tiling(
     if machine.is_scalable:
         aligning = pays_not("vectors have no fixed length that could be aligned to cache lines")
     elif has_rows:
-        least = least_of_sums(machine) if rows == 1 else MIN_ALIGNED
+        least = least_aligned(machine, rows=rows)
         aligning = row_alignment_verdict(gather, machine, stats=stats, least=least)
     prefetching = row_prefetching_verdict(
         gather, machine, stats=stats, thresholds=thresholds, is_aligned=aligning.pays
@@ -125,7 +118,7 @@ def tiles_of(
     most = min(machine.accumulators, MAX_TILE // lanes)
     limit = f"{most} at most, half of the registers and {MAX_TILE} features"
     if rows > 1:
-        most = max(1, (2 * machine.accumulators - SPARE_REGISTERS) // (rows + 1))
+        most = max_group_vectors(rows, machine)
         limit = (
             f"{most} at most, since registers hold them for {rows} rows and for the row they select"
         )
@@ -135,7 +128,7 @@ def tiles_of(
     elif is_prefetched and most > PREFETCHED_VECTORS:
         most = PREFETCHED_VECTORS
         limit = f"{most} at most, because rows are prefetched"
-    tiles = _number_of_tiles(vectors, most)
+    tiles = number_of_tiles(vectors, most)
     per_tile = -(-vectors // tiles)
     is_exact = tiles * per_tile * lanes == features + is_aligned * lanes
     return VectorTiles(tiles, per_tile, lanes, is_exact), limit
@@ -163,14 +156,6 @@ def _scalable_tiles(
     while wanted > most:
         wanted = -(-wanted // 2)
     return VectorTiles(None, wanted, lanes, is_exact=False, is_scalable=True), limit
-
-
-def _number_of_tiles(vectors: int, most: int) -> int:
-    """Return the number of tiles of at most `most` vectors: the fewest of those that leave the fewest lanes
-    over, of up to `MORE_TILES` more than are needed."""
-    fewest = -(-vectors // most)
-    candidates = range(fewest, fewest + MORE_TILES + 1)
-    return min(candidates, key=lambda tiles: -vectors % tiles)
 
 
 def choose_tiles(
