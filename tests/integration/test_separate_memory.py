@@ -356,5 +356,11 @@ class TestSeparateMemory(BackendSuite):
     backend = SeparateMemory()
     targets = (COPYING,)
 
+    def test_two_threads_may_call_one_kernel(self, target):
+        # The plugin runs all programs in one way: by the interpreter, which the suite of the tiny plugin
+        # calls from two threads with each of them.
+        for program in self.all_covered()[::8]:
+            super().test_two_threads_may_call_one_kernel(program.name, target)
+
     def test_the_number_of_threads_changes_nothing(self):
         pytest.skip("a kernel is interpreted by the thread that synchronizes its stream")
