@@ -1,7 +1,7 @@
 """Sessions of the repository, derived from the pyproject.toml of every distribution.
 
     nox -s demo            the main job: a script becomes a kernel, checked and timed
-    nox -s tests           every distribution on its own, then the repository
+    nox -s tests           every distribution on its own, then all of them together
     nox -s "tests(ir)"     one distribution, installed with only what it declares, and its coverage
     nox -s lint types      ruff and import-linter; mypy --strict
     nox -s wire            the tests that serialize everything that packages exchange
@@ -46,6 +46,7 @@ from tools.sessions.distributions import (
 from tools.sessions.testing import (
     PARALLEL,
     SERIALIZED,
+    SHARED_TESTS,
     WIRED,
     install_everything,
     new_cache,
@@ -89,21 +90,21 @@ def demo(session: nox.Session) -> None:
 
 
 @nox.session(requires=["build"])
-@nox.parametrize("part", [*EACH, nox.param("repository", id="repository")])
+@nox.parametrize("part", [*EACH, *(nox.param(name, id=name) for name in SHARED_TESTS)])
 def tests(session: nox.Session, part: str) -> None:
-    """Test one distribution with only its declared requirements, or the repository with all distributions.
+    """Test one distribution with only its declared requirements, or all of them together.
 
-    First the README examples of the distribution run, with its wheel alone. Its tests must execute most of
-    its statements. If a session has several packages, what they exchange is serialized, except in tests with
-    the mark `unserialized`, which run on their own. Tests with three or more parameters run in cases that
-    have all pairs of values. With arguments after --, only tests run, in all cases, and nothing is measured
-    or serialized.
+    `integration` and `repository` are the tests of all distributions together. For one distribution, first
+    the README examples run, with its wheel alone. Its tests must execute most of its statements. If a session
+    has several packages, what they exchange is serialized, except in tests with the mark `unserialized`,
+    which run on their own. Tests with three or more parameters run in cases that have all pairs of values.
+    With arguments after --, only tests run, in all cases, and nothing is measured or serialized.
     """
-    if part == "repository":
+    if part in SHARED_TESTS:
         env = install_everything(session)
         large = [wheel_of(session, BY_SHORT[short]) for short in sorted(LARGE_DISTRIBUTIONS)]
         session.install("--no-deps", *map(wheel_path, large))
-        run_tests(session, "tests", ["--some-borders"], env=env)
+        run_tests(session, SHARED_TESTS[part], ["--some-borders"], env=env)
         return
     distribution, env = BY_SHORT[part], new_cache(session)
     if session.posargs:
@@ -113,7 +114,9 @@ def tests(session: nox.Session, part: str) -> None:
         install_extra(session, distribution, "test", *group_requirements("parallel"))
     measured = ["-p", "tests.pytest_plugins.executed", "--executed", distribution.package]
     options = [*measured, "--executed-least", str(COVERED)]
-    run_tests(session, f"{distribution.path}/tests", options, env=env, is_wired=part == "gossamer")
+    run_tests(
+        session, [f"{distribution.path}/tests"], options, env=env, is_wired=part == "gossamer"
+    )
     if part in LARGE_DISTRIBUTIONS:
         # The session `types` has no types of what it does not install.
         session.run("mypy", "--strict", f"{distribution.path}/src")

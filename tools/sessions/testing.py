@@ -8,6 +8,7 @@ from pathlib import Path
 
 import nox
 
+from tools import ROOT
 from tools.sessions.bytecode import share_bytecode
 from tools.sessions.distributions import SMALL_DISTRIBUTIONS, parse_requirements, third_party
 from tools.sessions.wheels import group_requirements, install, wheel_of
@@ -35,6 +36,15 @@ NATIVE_TESTS = (
     "tests/integration/test_native_operators.py",
 )
 """The tests that the sessions `aarch64` and `riscv64` run."""
+SHARED_TESTS = {
+    "integration": ("tests/fuzzing", "tests/integration"),
+    "repository": tuple(
+        f"tests/{name}"
+        for name in sorted({path.parent.name for path in (ROOT / "tests").glob("*/test_*.py")})
+        if name not in ("fuzzing", "integration")
+    ),
+}
+"""The folders of `tests` by the sessions that run them: two, so that they end at the same time as others."""
 UNPACKING_PROGRAMS = ("apt-get", "dpkg-deb", "tar")
 
 
@@ -51,23 +61,23 @@ def install_everything(session: nox.Session) -> dict[str, str]:
 
 def run_tests(
     session: nox.Session,
-    path: str,
+    paths: Sequence[str],
     options: Sequence[str],
     *,
     env: dict[str, str],
     is_wired: bool = True,
 ) -> None:
-    """Run the tests of a folder with some options. A wired session first runs those with the mark
+    """Run the tests of some folders with some options. A wired session first runs those with the mark
     `unserialized`, as they are, and only the others with the options. With arguments after --, tests run in
     all their cases."""
     pytest = ("python", "-m", "pytest", "-q", *PARALLEL)
     if session.posargs:
-        session.run(*pytest, path, *session.posargs, env=env)
+        session.run(*pytest, *paths, *session.posargs, env=env)
         return
     if is_wired:
-        session.run(*pytest, path, *UNSERIALIZED, *PAIRS, env=env)
+        session.run(*pytest, *paths, *UNSERIALIZED, *PAIRS, env=env)
     wired = (*WIRED, *SERIALIZED) if is_wired else ()
-    session.run(*pytest, path, *wired, *PAIRS, *options, env=env)
+    session.run(*pytest, *paths, *wired, *PAIRS, *options, env=env)
     share_bytecode(session)
 
 
