@@ -115,7 +115,7 @@ def root():
 def skip_unless_usable(text):
     target = Target.parse(text)
     probe = registry.backend(target.backend).probe(target)
-    if not probe.usable:
+    if not probe.is_usable:
         pytest.skip(probe.reason)
 
 

@@ -40,7 +40,7 @@ def gpu_command(chosen: argparse.Namespace, console: Console) -> int:
     """Run the checks and the benchmarks. Return `NO_GPU` without a GPU, 1 if a result was wrong."""
     target = parse_target(chosen.target)
     probe = registry.backend(target.backend).probe(target)
-    if not probe.usable:
+    if not probe.is_usable:
         console.print(f"nothing was run: {probe.reason}", soft_wrap=True, markup=False)
         return NO_GPU
     run = _measured_run(chosen, console)

@@ -72,7 +72,7 @@ notes = dict(built.kernel.artifact.metadata)
 times = {key: float(value) for key, value in notes.items() if key.endswith("_ms")}
 llvm = sum(times.get(step, 0.0) for step in ("parse_ms", "optimize_ms", "codegen_ms"))
 total, before = 1e3 * (done - begin), 1e3 * (begin - start)
-print(json.dumps({"total": total, "before": before, "llvm": llvm, "cached": built.cached}))
+print(json.dumps({"total": total, "before": before, "llvm": llvm, "cached": built.is_cached}))
 """
 
 

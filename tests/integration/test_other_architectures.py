@@ -33,7 +33,7 @@ MATRICES = [case for case in cases.csr_cases() if case.name != "nan and infinity
 def target(request):
     """Each target; skips the test where it cannot be emulated."""
     probe = registry.backend("generic-cpu").probe(Target.parse(request.param))
-    if not probe.usable:
+    if not probe.is_usable:
         pytest.skip(probe.reason)
     return request.param
 

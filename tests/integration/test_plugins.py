@@ -290,7 +290,7 @@ def test_opt_names_the_intrinsics_of_a_target(install, capsys, tmp_path):
 def test_the_plugin_is_listed(install):
     install(schedule="None")
     infos = {backend.name: backend for backend in resolve_target.registry.backend_infos()}
-    assert infos["tiny-interpreter"].usable
+    assert infos["tiny-interpreter"].is_usable
     with pytest.raises(
         UserError, match=r"There is no backend 'other'\. Installed: .*generic-cpu,.* tiny"
     ):

@@ -75,8 +75,8 @@ def _parallel_kernels(tensor: SparseTensor, target: str, sizes: Mapping[str, int
         )
         return _CountedKernel(scheduled)
 
-    drop_zeros = not stores_only_elements(tensor.description)
-    options = KernelOptions(drop_zeros, index_dtype=None, wants_permutation=False, threads=2)
+    drops_zeros = not stores_only_elements(tensor.description)
+    options = KernelOptions(drops_zeros, index_dtype=None, wants_permutation=False, threads=2)
     wanted = conversion_destination(target, sizes, ndim=2, order=None)
     convert_by_kernels(tensor.storage, wanted, count, options)
     return f"{sum(are_parallel)} of {len(are_parallel)}" if are_parallel else "no kernel"

@@ -202,7 +202,7 @@ def test_no_flipped_byte_of_a_real_entry_is_overlooked(store, monkeypatch):
         path.write_bytes(data[:at] + bytes([data[at] ^ 0xFF]) + data[at + 1 :])
         assert store.get(path.stem) is None
         assert not path.exists()
-    assert not build(monkeypatch).cached
+    assert not build(monkeypatch).is_cached
     assert path.read_bytes()[:44] == data[:44]
     assert build(monkeypatch).kernel.artifact.signature == built.kernel.artifact.signature
 
@@ -214,8 +214,8 @@ def test_the_entry_of_another_cpu_under_the_right_name_is_a_miss(store, monkeypa
     build(monkeypatch)
     mine = the_artifact(store)
     mine.write_bytes(of_another_cpu)
-    assert not build(monkeypatch).cached
-    assert build(monkeypatch).cached
+    assert not build(monkeypatch).is_cached
+    assert build(monkeypatch).is_cached
     assert mine.read_bytes() != of_another_cpu
 
 
@@ -234,9 +234,9 @@ def test_an_intact_entry_that_the_backend_refuses_is_made_again(store, monkeypat
     foreign = replace(artifact, **change)
     path.write_bytes(pack_entry(path.stem, "artifact", payload=foreign.encode()))
     backend = build(monkeypatch)
-    assert not backend.cached
+    assert not backend.is_cached
     assert backend.kernel.artifact.backend_version == artifact.backend_version
-    assert build(monkeypatch).cached
+    assert build(monkeypatch).is_cached
 
 
 def test_the_command_shows_size_and_limit(command, tmp_path, monkeypatch):

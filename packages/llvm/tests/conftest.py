@@ -26,15 +26,15 @@ BUFFERS = (
 ABI = Abi("x86_64-unknown-linux-gnu", functions=frozenset({"sqrt", "abs", "floor", "fma"}))
 SVE = Abi(
     "aarch64-unknown-linux-gnu",
-    scalable=True,
-    lane_masks=True,
+    is_scalable=True,
+    has_lane_masks=True,
     attributes=("vscale_range(1,16)",),
 )
 RISCV = Abi(
     "riscv64-unknown-linux-gnu",
-    scalable=True,
+    is_scalable=True,
     vscale_bits=64,
-    lane_products=False,
+    has_lane_products=False,
     attributes=("vscale_range(2,1024)",),
 )
 
@@ -45,10 +45,10 @@ class ScalableTarget(NamedTuple):
 
 
 SCALABLE = {
-    "sve": ScalableTarget(replace(SVE, functions=INSTRUCTIONS, half_conversions=True), "+sve"),
+    "sve": ScalableTarget(replace(SVE, functions=INSTRUCTIONS, has_half_conversions=True), "+sve"),
     "rvv": ScalableTarget(replace(RISCV, functions=INSTRUCTIONS), "+m,+a,+f,+d,+c,+v"),
     "rvv with float16": ScalableTarget(
-        replace(RISCV, functions=INSTRUCTIONS, half_conversions=True), "+m,+a,+f,+d,+c,+v,+zvfh"
+        replace(RISCV, functions=INSTRUCTIONS, has_half_conversions=True), "+m,+a,+f,+d,+c,+v,+zvfh"
     ),
 }
 

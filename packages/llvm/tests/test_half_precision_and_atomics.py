@@ -13,7 +13,7 @@ N, AT = index_var("n"), index_var("i")
 HALVES = tuple(name for name in SCALARS if DType(name).computed_in != name)
 OTHERS = ("bool", "int8", "int64", "uint64", "float32", "float64")
 LINUX = "x86_64-unknown-linux-gnu"
-ABIS = {"integers": Abi(LINUX), "instructions": Abi(LINUX, half_conversions=True)}
+ABIS = {"integers": Abi(LINUX), "instructions": Abi(LINUX, has_half_conversions=True)}
 
 
 @pytest.fixture

@@ -37,7 +37,7 @@ def load():
         target = Target.parse(text)
         backend = BACKENDS[target.backend]
         probe = backend.probe(target)
-        if not probe.usable:
+        if not probe.is_usable:
             pytest.skip(probe.reason)
         return backend.load(backend.compile(module, target))
 

@@ -78,7 +78,7 @@ def test_a_machine_of_the_architecture_without_the_extension_says_so(extension, 
     monkeypatch.setattr("gossamer_llvm_sve.native.scalable_vector_bits", lambda: None)
     backend = ScalableBackend(extension)
     probe = backend.probe(Target(name))
-    assert not probe.usable
+    assert not probe.is_usable
     assert f"no vectors of {extension.title}" in probe.reason
     with pytest.raises(ArgumentError, match=f"no vectors of {extension.title}") as caught:
         backend.load(Artifact(name, "", name, Signature("f", (), (), ()), b""))

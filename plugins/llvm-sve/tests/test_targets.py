@@ -43,7 +43,7 @@ def test_refused_targets(target, code, flat):
         backend.compile(flat(*LOOP), parsed)
     assert caught.value.code == code
     probe = backend.probe(parsed)
-    assert not probe.usable
+    assert not probe.is_usable
     assert caught.value.diagnostics[0].message in probe.reason
 
 
@@ -136,7 +136,7 @@ def test_a_number_of_threads_is_checked_on_all_machines(target, flat):
     with pytest.raises(ArgumentError) as caught:
         backend.compile(flat(*LOOP), Target.parse(target))
     assert caught.value.code == "threads.count"
-    assert not backend.probe(Target.parse(target)).usable
+    assert not backend.probe(Target.parse(target)).is_usable
 
 
 @pytest.mark.parametrize("name", BACKENDS)

@@ -113,7 +113,7 @@ def _call(program: Program, compiler: Compiler, flat: Module) -> None:
 
 def _require_refused(program: Program, kernel: Kernel) -> None:
     """Arrays that are not aligned or not contiguous are rejected, and nothing is stored."""
-    passed = _passed(program, usable=False)
+    passed = _passed(program, is_usable=False)
     if all(placed.is_usable for placed in passed.values()):
         return
     try:
@@ -128,7 +128,7 @@ def _require_refused(program: Program, kernel: Kernel) -> None:
 
 
 def _run(program: Program, kernel: Kernel) -> None:
-    passed = _passed(program, usable=True)
+    passed = _passed(program, is_usable=True)
     arrays = {name: placed.array for name, placed in passed.items()}
     try:
         kernel(**arrays, **program.sizes)

@@ -29,7 +29,7 @@ def checks_of(*facts, layouts=(OFFSETS, COLUMNS), is_elsewhere=False):
 def test_offsets_are_tested_before_the_segments_that_they_cut():
     for layouts in ((OFFSETS, COLUMNS), (COLUMNS, OFFSETS)):
         offsets, columns = checks_of(SEGMENTS, Monotone("P"), layouts=layouts)
-        assert (offsets.buffer, offsets.test.order, offsets.test.in_segments) == (
+        assert (offsets.buffer, offsets.test.order, offsets.test.is_in_segments) == (
             "P",
             "sorted",
             False,
@@ -53,15 +53,15 @@ def test_ends_of_offsets_are_tested_where_the_host_cannot_read_them():
 
 def test_an_array_of_several_dimensions_is_sorted_in_rows():
     (check,) = checks_of(SortedSegments("Q", None, unique=False), layouts=(("Q", INT32, 2),))
-    assert check.test.in_rows
+    assert check.test.is_in_rows
     (check,) = checks_of(SortedSegments("Q", None, unique=False), layouts=(COLUMNS,))
-    assert not check.test.in_rows
+    assert not check.test.is_in_rows
 
 
 def test_each_fact_about_values_has_its_test():
     facts = (InRange("Q", index(0), index(9)), HasValue("Q", index(0), index(1)), Distinct("Q"))
     (check,) = checks_of(*facts, layouts=(COLUMNS,))
-    assert (check.test.in_range, check.test.values, check.test.distinct) == (True, 1, "sorted")
+    assert (check.test.is_in_range, check.test.values, check.test.distinct) == (True, 1, "sorted")
     assert (check.ranges, check.values) == (facts[:1], facts[1:2])
 
 
@@ -76,7 +76,7 @@ def test_each_fact_about_values_has_its_test():
 )
 def test_padding_matters_where_values_must_differ(facts, is_padded):
     (check,) = checks_of(*facts, PaddedSlots("Q", index(7)), layouts=(COLUMNS,))
-    assert check.test.padded == is_padded
+    assert check.test.is_padded == is_padded
 
 
 RELATED = (

@@ -31,7 +31,7 @@ def passes(tests, *arrays, **values):
     [([], True), ([2, 5], True), ([1, 4], False), ([4, 6], False), ([-9], False)],
 )
 def test_a_range(values, expected):
-    tests = (ArrayTest("int32", in_range=True),)
+    tests = (ArrayTest("int32", is_in_range=True),)
     assert passes(tests, values, low0=2, last0=5) == expected
 
 
@@ -67,7 +67,7 @@ def test_an_order_within_segments(indptr, indices, expected):
 
 @pytest.mark.parametrize(("pad", "expected"), [(9, True), (8, False)])
 def test_pads_may_repeat_within_rows(pad, expected):
-    tests = (ArrayTest("int32", order="unique", in_rows=True, padded=True),)
+    tests = (ArrayTest("int32", order="unique", is_in_rows=True, is_padded=True),)
     assert passes(tests, [0, 9, 9, 1, 2, 9], width0=3, pad0=pad) == expected
 
 
@@ -76,5 +76,8 @@ def test_a_test_of_nothing_passes():
 
 
 def test_modules_survive_the_wire():
-    tests = (OFFSETS, ArrayTest("uint16", in_range=True, order="unique", offsets=0, padded=True))
+    tests = (
+        OFFSETS,
+        ArrayTest("uint16", is_in_range=True, order="unique", offsets=0, is_padded=True),
+    )
     assert loads(dumps(program_of_checks(tests))) == program_of_checks(tests)

@@ -20,7 +20,7 @@ class Plain:
         return (self.name,)
 
     def probe(self, target):
-        return Probe(usable=False, reason="there is no such machine")
+        return Probe(is_usable=False, reason="there is no such machine")
 
     def machine(self, target):
         return Machine()

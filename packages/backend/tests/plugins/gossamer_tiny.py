@@ -34,7 +34,7 @@ class TinyInterpreter:
         return (self.name,)
 
     def probe(self, target):
-        return Probe(usable=True, resolved=target.text)
+        return Probe(is_usable=True, resolved=target.text)
 
     def machine(self, target):
         return Machine(vector_registers=0)

@@ -50,10 +50,10 @@ def test_a_broken_plugin_is_named_with_what_is_wrong(broken_plugins, name, reaso
 def test_list_reports_every_backend_usable_or_why_not(broken_plugins):
     infos = {info.name: info for info in broken_plugins.backend_infos()}
     tiny = infos["tiny-interpreter"]
-    assert (tiny.usable, tiny.version, tiny.targets) == (True, "0.1", ("tiny-interpreter",))
+    assert (tiny.is_usable, tiny.version, tiny.targets) == (True, "0.1", ("tiny-interpreter",))
     assert tiny.distribution == "gossamer-tiny"
     for name, reason in REASONS.items():
-        assert not infos[name].usable
+        assert not infos[name].is_usable
         assert reason in infos[name].reason
     assert infos["unusable"].reason == "there is no such machine"
     assert "ZeroDivisionError: no such device" in infos["raising-probe"].reason

@@ -84,8 +84,8 @@ def require_equal_kernels(
 ):
     """Requires that kernels convert a tensor, and that the result is that of NumPy."""
     expected, positions = convert(tensor, destination, zeros=zeros, order=order, **parameters)
-    drop_zeros = zeros != "keep" and not stores_only_elements(tensor.description)
-    options = KernelOptions(drop_zeros, index_dtype=None, wants_permutation=True, threads=threads)
+    drops_zeros = zeros != "keep" and not stores_only_elements(tensor.description)
+    options = KernelOptions(drops_zeros, index_dtype=None, wants_permutation=True, threads=threads)
     wanted = conversion_destination(destination, parameters, ndim=tensor.ndim, order=order)
     converted = convert_by_kernels(tensor.storage, wanted, kernel, options)
     assert converted.storage.description == expected.description
@@ -200,7 +200,9 @@ def test_kernels_add_repeated_elements(destination, is_sorted, zeros):
     assert positions is None
     if zeros == "drop":
         assert np.all(expected.asformat("coo").arrays["data"])
-    require_sums(tensor, destination, PARAMETERS[destination], expected, drop_zeros=zeros == "drop")
+    require_sums(
+        tensor, destination, PARAMETERS[destination], expected, drops_zeros=zeros == "drop"
+    )
 
 
 @pytest.mark.parametrize("is_sorted", [True, False])
@@ -208,7 +210,7 @@ def test_kernels_add_repeated_elements(destination, is_sorted, zeros):
 def test_kernels_add_repeated_elements_of_several_dimensions(destination, is_sorted):
     tensor = repeated_elements((4, 5, 6), is_sorted=is_sorted)
     expected = convert(tensor, destination).tensor
-    require_sums(tensor, destination, {}, expected, drop_zeros=False)
+    require_sums(tensor, destination, {}, expected, drops_zeros=False)
 
 
 def repeated_elements(shape, *, is_sorted):
@@ -225,10 +227,10 @@ def repeated_elements(shape, *, is_sorted):
     return from_arrays("coo", shape, **{name: array[order] for name, array in arrays.items()})
 
 
-def require_sums(tensor, destination, parameters, expected, *, drop_zeros):
+def require_sums(tensor, destination, parameters, expected, *, drops_zeros):
     """Requires that kernels store the sums of repeated elements that are expected."""
     options = KernelOptions(
-        drop_zeros, index_dtype=None, wants_permutation=True, adds_repeated=True
+        drops_zeros, index_dtype=None, wants_permutation=True, adds_repeated=True
     )
     wanted = conversion_destination(destination, parameters, ndim=tensor.ndim)
     converted = convert_by_kernels(tensor.storage, wanted, InterpretedKernel, options)

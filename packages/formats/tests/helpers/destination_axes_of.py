@@ -26,7 +26,7 @@ from gossamer_machine.machine import Machine
 
 
 def destination_axes_of(
-    source: Storage, destination: Any, *, in_one_kernel: bool = False, **parameters: int
+    source: Storage, destination: Any, *, needs_one_kernel: bool = False, **parameters: int
 ) -> DestinationAxes:
     """Returns the axes of a destination, of which none is built, with the coordinates of elements."""
     recorder = Recorder(InterpretedKernel, list(source.arrays.values()))
@@ -35,9 +35,9 @@ def destination_axes_of(
     sizes = KnownSizes(wanted.description, wanted.sizes)
     for expr, size in zip(shape_of(wanted.description), recorded.shape, strict=True):
         sizes.bind(expr, size)
-    loop = element_loop(SharedArguments(recorder), recorded, drop_zeros=False)
+    loop = element_loop(SharedArguments(recorder), recorded, drops_zeros=False)
     requirements = Requirements(
-        requires_order=True, in_one_kernel=in_one_kernel, threads=1, machine=Machine()
+        requires_order=True, needs_one_kernel=needs_one_kernel, threads=1, machine=Machine()
     )
     order = order_of_loop(loop, recorded)
     if not order.are_distinct:

@@ -68,7 +68,7 @@ class BuiltKernel(msgspec.Struct, frozen=True):
 
     kernel: Kernel
     compile_ms: float
-    cached: bool
+    is_cached: bool
     key: str
 
 
@@ -89,7 +89,7 @@ def build_kernel(
     >>> from gossamer.operators.spmv import PROGRAM
     >>> module = module_of(PROGRAM, Variant())
     >>> first, second = build_kernel(module), build_kernel(module)
-    >>> second.cached, second.kernel is first.kernel, second.key == first.key
+    >>> second.is_cached, second.kernel is first.kernel, second.key == first.key
     (True, True, True)
     """
     start = time.perf_counter()
@@ -129,7 +129,7 @@ def build_named(
         is_cached = True
         if kernel is None:
             built = build_kernel(make_module(), target=resolved, stats=stats)
-            kernel, is_cached = built.kernel, built.cached
+            kernel, is_cached = built.kernel, built.is_cached
             # A link, since the request by its module has stored the code.
             ArtifactCache().put_link(key, built.key)
         # Not moved to the end if it is there: the order is that of insertion, as for all entries.

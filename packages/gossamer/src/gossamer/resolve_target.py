@@ -50,7 +50,7 @@ def resolve_target(target: str | Target) -> tuple[ValidatingBackend, Target]:
     wanted = parse_target(target)
     backend = registry.backend(wanted.backend)
     probe = backend.probe(wanted)
-    if not probe.usable:
+    if not probe.is_usable:
         raise ArgumentError(
             "target.unusable",
             f"The target '{wanted.text}' does not work on this machine: {probe.reason}",

@@ -19,7 +19,7 @@ X = np.array([1, 0, -2, 3], np.float32)
 def test_a_kernel_runs_in_a_process_and_in_the_next_one(name):
     target = Target.parse(f"generic-cpu:arch={name}")
     probe = registry.backend("generic-cpu").probe(target)
-    if not probe.usable:
+    if not probe.is_usable:
         pytest.skip(probe.reason)
     machine = emulated_machine(target)
     for _ in range(2):

@@ -205,7 +205,7 @@ def test_the_variables_of_each_kind_that_binds_some():
 
 def test_a_body_that_may_not_run_says_so():
     always = {
-        kind.__name__: [body.always_runs for body in effects_of(stmt).bodies]
+        kind.__name__: [body.runs_always for body in effects_of(stmt).bodies]
         for kind, stmt in SAMPLES.items()
         if effects_of(stmt).bodies
     }
@@ -218,8 +218,8 @@ def test_a_body_that_may_not_run_says_so():
         "Block": [False, False],
         "Iteration": [False, False],
     }
-    assert effects_of(For("i", ZERO, ONE, (STORE,))).bodies[0].always_runs
-    assert not effects_of(For("i", ZERO, ZERO, (STORE,))).bodies[0].always_runs
+    assert effects_of(For("i", ZERO, ONE, (STORE,))).bodies[0].runs_always
+    assert not effects_of(For("i", ZERO, ZERO, (STORE,))).bodies[0].runs_always
 
 
 @pytest.mark.parametrize("kind", STMTS, ids=lambda kind: kind.__name__)

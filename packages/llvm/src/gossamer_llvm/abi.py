@@ -41,7 +41,7 @@ fast as at multiples of 16, up to 1.2 times as at those of 32)."""
 class Abi(msgspec.Struct, frozen=True):
     """The properties of a target that the emitter needs; its own instructions are in a `TargetLowering`.
 
-    >>> Abi("aarch64-unknown-linux-gnu", scalable=True).functions >= {"sqrt"}
+    >>> Abi("aarch64-unknown-linux-gnu", is_scalable=True).functions >= {"sqrt"}
     True
     """
 
@@ -49,19 +49,19 @@ class Abi(msgspec.Struct, frozen=True):
     data_layout: str = ""
     functions: frozenset[str] = instructions_with(())
     """The math functions that are instructions; calls of a library are never emitted."""
-    scalable: bool = False
+    is_scalable: bool = False
     """True if there are vectors with a multiple of vscale lanes."""
     vscale_bits: int = VSCALE_UNIT_BITS
     """The bits of a register for each unit of LLVM's vscale; those of the language, or a part of them."""
-    lane_masks: bool = False
+    has_lane_masks: bool = False
     """True if an instruction computes the mask of the lanes below a bound, and sets flags by the first."""
-    lane_products: bool = True
+    has_lane_products: bool = True
     """True if LLVM multiplies the lanes of scalable vectors."""
-    half_conversions: bool = False
+    has_half_conversions: bool = False
     """True if instructions convert float16 to float32 and back."""
     inserted_lanes: int = INSERTED_LANES
     """The number of lanes up to which a gather becomes scalar loads."""
-    displaced_indices: bool = True
+    has_displaced_indices: bool = True
     """True if the address of an instruction may be the sum of a base, an index and a constant."""
     loop_alignment: int = CODE_ALIGNMENT
     """The bytes of which loops begin at a multiple; 0 leaves that to LLVM."""

@@ -182,7 +182,7 @@ def _signature_text(
 
 def _attributes(summary: FunctionSummary, *, is_entry: bool) -> str:
     # An entry that only launches loops runs once per call, so optimizing it costs more than it saves.
-    if is_entry and summary.only_calls:
+    if is_entry and summary.has_only_calls:
         return COLD
     return f"{HOT} align {CODE_ALIGNMENT}"
 

@@ -90,7 +90,7 @@ class PassRecord(msgspec.Struct, frozen=True, kw_only=True):
     """The passes that run later if both run, each with the reason."""
     pipeline: PipelineName | None = "main"
     """The pipeline that runs it; None if it runs only where a front end or a user applies it by name."""
-    stable: bool = False
+    is_stable: bool = False
     """True if passes of plugins may run before and after it: its name, its stages and its place among the
     other stable passes are part of the plugin API."""
 
@@ -129,7 +129,7 @@ def lowering_pass(
     after: Mapping[str, str] = _NONE,
     before: Mapping[str, str] = _NONE,
     pipeline: PipelineName | None = "main",
-    stable: bool = False,
+    is_stable: bool = False,
     checks_stage: bool = True,
 ) -> Callable[[Callable[P, Module]], Callable[P, Module]]:
     """Return the decorator of a pass, which attaches the `PassRecord` with these fields.
@@ -148,7 +148,7 @@ def lowering_pass(
         after=after,
         before=before,
         pipeline=pipeline,
-        stable=stable,
+        is_stable=is_stable,
     )
     return lambda function: _with_record(function, new_record, checks_stage=checks_stage)
 

@@ -48,7 +48,7 @@ class Interpreting:
         return ("interpreting", "interpreting:speed=slow")
 
     def probe(self, target):
-        return Probe(usable=True, resolved=f"{target.backend}:speed=slow")
+        return Probe(is_usable=True, resolved=f"{target.backend}:speed=slow")
 
     def machine(self, target):
         return Machine()
@@ -182,7 +182,7 @@ class NoTargets(Interpreting):
 
 class NoReason(Interpreting):
     def probe(self, target):
-        return Probe(usable=False)
+        return Probe(is_usable=False)
 
 
 class NoProbe(Interpreting):
@@ -194,17 +194,17 @@ class MoodyProbe(Interpreting):
     count = itertools.count()
 
     def probe(self, target):
-        return Probe(usable=True, resolved=f"interpreting:speed={next(self.count)}")
+        return Probe(is_usable=True, resolved=f"interpreting:speed={next(self.count)}")
 
 
 class ResolvesToOthers(Interpreting):
     def probe(self, target):
-        return Probe(usable=True, resolved="another-target")
+        return Probe(is_usable=True, resolved="another-target")
 
 
 class ResolvesOnAndOn(Interpreting):
     def probe(self, target):
-        return Probe(usable=True, resolved=f"interpreting:speed={target.option('speed')}x")
+        return Probe(is_usable=True, resolved=f"interpreting:speed={target.option('speed')}x")
 
 
 class NoMachine(Interpreting):
@@ -500,7 +500,7 @@ def test_every_test_of_the_suite_catches_something():
 
 class Unusable(Interpreting):
     def probe(self, target):
-        return Probe(usable=False, reason="There is no such machine.")
+        return Probe(is_usable=False, reason="There is no such machine.")
 
 
 def test_a_target_that_does_not_work_here_is_skipped_with_the_reason():

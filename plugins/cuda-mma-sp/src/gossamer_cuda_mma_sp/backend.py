@@ -74,12 +74,12 @@ class CudaBackend:
         target = _name_architecture(target)
         gpu, resolved = gpu_of(target), explicit_gpu_target(target)
         if gpu.is_interpreted:
-            return Probe(usable=True, resolved=resolved)
+            return Probe(is_usable=True, resolved=resolved)
         try:
             _open_device(gpu)
         except ArgumentError as error:
-            return Probe(usable=False, reason=Probe.from_error(error).reason, resolved=resolved)
-        return Probe(usable=True, resolved=resolved)
+            return Probe(is_usable=False, reason=Probe.from_error(error).reason, resolved=resolved)
+        return Probe(is_usable=True, resolved=resolved)
 
     def machine(self, target: Target) -> Machine:
         """Return the machine of a target, which runs grids of threads."""

@@ -25,6 +25,6 @@ def test_ptxas_does_not_serialize_the_products(tmp_path):
 
 @pytest.mark.parametrize("selector", [0, 1])
 def test_sums_of_many_columns_are_in_their_registers(selector):
-    use = WarpgroupUse(WIDEST, b_by_k=False, selector=selector)
+    use = WarpgroupUse(WIDEST, b_is_by_k=False, selector=selector)
     problem = WarpgroupProblem(use, b_span=128)
     np.testing.assert_array_equal(problem.run(), problem.expected)

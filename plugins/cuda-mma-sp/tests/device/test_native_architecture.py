@@ -33,7 +33,7 @@ def test_the_driver_says_what_the_gpu_is(capability, version, options, resolved,
         )}  # fmt: skip
         target = Target.parse(NATIVE + options)
         probe = BACKEND.probe(target)
-        assert (probe.usable, probe.resolved) == (True, f"cuda-mma-sp:{resolved}")
+        assert (probe.is_usable, probe.resolved) == (True, f"cuda-mma-sp:{resolved}")
         assert BACKEND.machine(target) == BACKEND.machine(Target.parse(probe.resolved))
         artifact = BACKEND.compile(flat(*LOOP), target)
         assert artifact.target == probe.resolved

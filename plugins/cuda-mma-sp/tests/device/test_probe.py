@@ -20,7 +20,7 @@ def refusal(text, code, flat):
     """The reason of the probe, which is that of the error of a load."""
     target = Target.parse(text)
     probe = BACKEND.probe(target)
-    assert not probe.usable
+    assert not probe.is_usable
     with pytest.raises(ArgumentError) as caught:
         BACKEND.load(BACKEND.compile(flat(*LOOP), target))
     assert caught.value.code == code
@@ -43,7 +43,7 @@ def bare(monkeypatch):
 @pytest.mark.parametrize("name", DRIVERS)
 def test_a_machine_with_a_gpu_lacks_nothing(name, fake_gpu):
     probe = BACKEND.probe(Target.parse(f"cuda-mma-sp:arch=sm_90,driver={name}"))
-    assert (probe.usable, probe.reason) == (True, None)
+    assert (probe.is_usable, probe.reason) == (True, None)
     assert probe.resolved == f"cuda-mma-sp:arch=sm_90,ptx=8.5,multiprocessors=132,driver={name}"
 
 
@@ -57,7 +57,7 @@ def test_a_machine_with_a_gpu_lacks_nothing(name, fake_gpu):
 )
 def test_the_default_driver_is_the_first_that_is_installed(packages, name, monkeypatch):
     with installed_drivers(monkeypatch, packages=packages):
-        assert BACKEND.probe(Target("cuda-mma-sp")).usable
+        assert BACKEND.probe(Target("cuda-mma-sp")).is_usable
         assert gpu_device(None, 0).driver.name == name
 
 
@@ -106,7 +106,7 @@ def test_a_driver_that_is_too_old_for_the_code(fake_gpu, flat):
         "PTX 8.5 needs the driver of CUDA 12.5, and that of this machine is of CUDA 12.2" in reason
     )
     assert "ptx=8.0" in reason
-    assert BACKEND.probe(Target.parse("cuda-mma-sp:arch=sm_90,ptx=8.0")).usable
+    assert BACKEND.probe(Target.parse("cuda-mma-sp:arch=sm_90,ptx=8.0")).is_usable
 
 
 @pytest.mark.parametrize(
@@ -116,7 +116,7 @@ def test_a_driver_that_is_too_old_for_the_code(fake_gpu, flat):
 def test_code_for_a_later_gpu(name, fits, fake_gpu, flat):
     target = f"cuda-mma-sp:arch={name}"
     if fits:
-        assert BACKEND.probe(Target.parse(target)).usable
+        assert BACKEND.probe(Target.parse(target)).is_usable
     else:
         assert "('Fake GPU') has 9.0" in refusal(target, "cuda.device", flat)
 
@@ -130,7 +130,7 @@ def test_code_for_one_architecture_only(fake_gpu, flat):
 
 def test_the_plugin_needs_no_driver(bare, flat):
     assert BACKEND.compile(flat(*LOOP), Target("cuda-mma-sp")).code
-    assert BACKEND.probe(Target.parse("cuda-mma-sp:driver=interpreter")).usable
+    assert BACKEND.probe(Target.parse("cuda-mma-sp:driver=interpreter")).is_usable
 
 
 def test_a_driver_that_does_not_start(fake_gpu, flat):

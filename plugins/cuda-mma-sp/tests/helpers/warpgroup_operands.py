@@ -81,11 +81,11 @@ class WarpgroupProblem:
         matrix = compress(left, product.a, metadata_dtype="int8")
         self.image = np.full(IMAGE_BYTES, 0xA5, np.uint8)
         self.a = (
-            place_matrix(self.image, 0, matrix.values, span=a_span, is_k_major=use.a_by_k)
+            place_matrix(self.image, 0, matrix.values, span=a_span, is_k_major=use.a_is_by_k)
             if use.a_is_shared
             else 0
         )
-        self.b = place_matrix(self.image, 8192, right.T, span=b_span, is_k_major=use.b_by_k)
+        self.b = place_matrix(self.image, 8192, right.T, span=b_span, is_k_major=use.b_is_by_k)
         self.words = np.concatenate(self.registers(matrix, sums.astype(product.accumulator)))
 
     def registers(self, matrix, sums):

@@ -34,7 +34,7 @@ def test_refused_targets(target, code, expected, flat):
         BACKEND.compile(flat(*LOOP), parsed)
     assert caught.value.code == code
     probe = BACKEND.probe(parsed)
-    assert not probe.usable
+    assert not probe.is_usable
     assert caught.value.diagnostics[0].message in probe.reason
 
 

@@ -59,8 +59,8 @@ class GenericCpu:
             return _cross_compiled_probe(target)
         missing = cpus.missing_features(required)
         if missing:
-            return Probe(usable=False, reason=f"This CPU lacks {', '.join(missing)}.")
-        return Probe(usable=True, resolved=cpus.explicit(target))
+            return Probe(is_usable=False, reason=f"This CPU lacks {', '.join(missing)}.")
+        return Probe(is_usable=True, resolved=cpus.explicit(target))
 
     def machine(self, target: Target) -> Machine:
         """Return the machine that the options of a resolved target describe."""
@@ -143,7 +143,7 @@ def _cross_compiled_probe(target: Target) -> Probe:
 
     machine = emulated_machine(target)
     reason = reason_against_emulation(machine.architecture) if machine else _NO_EMULATOR
-    return Probe(usable=reason is None, reason=reason, resolved=cpus.explicit(target))
+    return Probe(is_usable=reason is None, reason=reason, resolved=cpus.explicit(target))
 
 
 def _emulated_kernel(artifact: Artifact) -> Kernel:

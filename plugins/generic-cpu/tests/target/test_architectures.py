@@ -44,7 +44,7 @@ def test_refused_targets(spmm, options, code):
         BACKEND.compile(spmm(16), target)
     assert caught.value.code == code
     probe = BACKEND.probe(target)
-    assert not probe.usable
+    assert not probe.is_usable
     assert caught.value.diagnostics[0].message in probe.reason
 
 

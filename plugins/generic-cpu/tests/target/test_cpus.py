@@ -58,13 +58,13 @@ def test_refused_targets(spmm, target, code):
     with pytest.raises(ArgumentError) as caught:
         backend.compile(spmm(16), Target.parse(target))
     assert caught.value.code == code
-    assert not backend.probe(Target.parse(target)).usable
+    assert not backend.probe(Target.parse(target)).is_usable
 
 
 def test_offered_targets_are_known():
     backend = GenericCpu()
     assert backend.targets()[0] == "generic-cpu"
-    assert backend.probe(HOST).usable
+    assert backend.probe(HOST).is_usable
 
 
 def test_resolved_target_tells_machines_apart_and_compiles_alike(spmm):
@@ -96,7 +96,7 @@ def test_every_named_cpu_compiles_and_runs_or_is_refused(spmm, random_csr, dense
     backend = GenericCpu()
     target = Target.parse(f"generic-cpu:cpu={cpu}")
     artifact = backend.compile(spmm(20), target)
-    if not backend.probe(target).usable:
+    if not backend.probe(target).is_usable:
         with pytest.raises(ArgumentError) as caught:
             backend.load(artifact)
         assert caught.value.code == "generic_cpu.load"

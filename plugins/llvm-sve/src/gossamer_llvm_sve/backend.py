@@ -63,7 +63,7 @@ class ScalableBackend:
             reason = reason_against_native(cpu)
         else:
             reason = reason_against_emulation(self._extension.architecture)
-        return Probe(usable=reason is None, reason=reason, resolved=resolved)
+        return Probe(is_usable=reason is None, reason=reason, resolved=resolved)
 
     def machine(self, target: Target) -> Machine:
         """Return the machine of a target, whose vectors are scalable."""

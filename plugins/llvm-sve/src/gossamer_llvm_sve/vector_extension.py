@@ -45,9 +45,9 @@ class VectorExtension(NamedTuple):
     """The most bits that a vector may have."""
     vscale_bits: int
     """The bits for each unit of LLVM's vscale."""
-    lane_masks: bool
+    has_lane_masks: bool
     """As in `Abi`."""
-    lane_products: bool
+    has_lane_products: bool
     """As in `Abi`."""
     emulated_cpu: str
     """The emulator's CPU, with places for the length of vectors."""
@@ -98,8 +98,8 @@ SVE = VectorExtension(
     vector_lengths=(128, 256, 512, 1024, 2048),
     most_vector_bits=2048,
     vscale_bits=128,
-    lane_masks=True,
-    lane_products=True,
+    has_lane_masks=True,
+    has_lane_products=True,
     # Linux starts processes with vectors of at most 512 bits unless it is told otherwise.
     emulated_cpu="max,sve-max-vq={units},sve-default-vector-length={bytes},"
     "sme-default-vector-length={streaming_bytes}",
@@ -128,8 +128,8 @@ RVV = VectorExtension(
     vector_lengths=(128, 256, 512, 1024),
     most_vector_bits=65536,
     vscale_bits=64,
-    lane_masks=False,
-    lane_products=False,
+    has_lane_masks=False,
+    has_lane_products=False,
     # QEMU 7.2 has the instructions of `zvfh` wherever those of `zfh` are.
     emulated_cpu="rv64,v=true,vext_spec=v1.0,vlen={bits},elen=64,Zfh=true",
     half_feature="zvfh",

@@ -32,8 +32,10 @@ class SeparateMemory:
     def probe(self, target):
         chosen = target.option("host_arrays", HOST_ARRAYS[0])
         if chosen not in HOST_ARRAYS:
-            return Probe(usable=False, reason=f"host_arrays={chosen} is neither refuse nor copy.")
-        return Probe(usable=True, resolved=f"{self.name}:host_arrays={chosen}")
+            return Probe(
+                is_usable=False, reason=f"host_arrays={chosen} is neither refuse nor copy."
+            )
+        return Probe(is_usable=True, resolved=f"{self.name}:host_arrays={chosen}")
 
     def machine(self, target):
         return Machine(vector_registers=0)

@@ -80,7 +80,7 @@ def _row_values(
     check: BufferCheck, scalars: Scalars, arrays: Mapping[str, CheckedArray]
 ) -> tuple[int, ...]:
     """Return the length of a row."""
-    return arrays[check.buffer].shape[-1:] if check.test.in_rows else ()
+    return arrays[check.buffer].shape[-1:] if check.test.is_in_rows else ()
 
 
 def _distinct_values(

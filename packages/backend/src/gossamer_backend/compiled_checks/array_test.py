@@ -19,7 +19,7 @@ class ArrayTest(msgspec.Struct, frozen=True):
     """
 
     dtype: str
-    in_range: bool = False
+    is_in_range: bool = False
     """low <= x <= last."""
     order: Literal["sorted", "unique"] | None = None
     """Values never decrease, or increase (`unique`), within the whole array, within segments,
@@ -27,9 +27,9 @@ class ArrayTest(msgspec.Struct, frozen=True):
     offsets: int | None = None
     """The number of the array whose segments have the `order`. It is sorted, starts at 0 and ends at the
     size of this array."""
-    in_rows: bool = False
+    is_in_rows: bool = False
     """The `order` is that within rows of `width` elements."""
-    padded: bool = False
+    is_padded: bool = False
     """`pad` may occur any number of times, also in succession, and is not an element of a segment."""
     distinct: Literal["marked", "sorted"] | None = None
     """No value occurs twice. If values are `marked`, all are in [least, least + span), else
@@ -49,6 +49,6 @@ class ArrayTest(msgspec.Struct, frozen=True):
     have an order."""
 
     @property
-    def in_segments(self) -> bool:
+    def is_in_segments(self) -> bool:
         """True if the order is tested within segments or rows."""
-        return self.order is not None and (self.in_rows or self.offsets is not None)
+        return self.order is not None and (self.is_in_rows or self.offsets is not None)

@@ -47,7 +47,7 @@ class _Order(msgspec.Struct, frozen=True):
     """An order of values: within segments, or within rows if there is no `indptr`."""
 
     indptr: str | None
-    unique: bool
+    is_unique: bool
 
 
 @lru_cache(maxsize=256)
@@ -116,7 +116,7 @@ def _buffer_check(
     name, dtype, dimensions = layout
     segments = index.about(name, SortedSegments)
     orders = [
-        *(_Order(None, unique=False) for _ in index.about(name, Monotone)),
+        *(_Order(None, is_unique=False) for _ in index.about(name, Monotone)),
         *(_Order(fact.indptr, fact.unique) for fact in segments),
     ]
     ranges = index.about(name, InRange)
@@ -127,13 +127,13 @@ def _buffer_check(
     if not is_testable or len(orders) > 1:
         return None
     # Repeated values of padding matter only where values must differ; it is in no set.
-    has_pads = is_related or is_distinct or any(order.unique for order in orders)
+    has_pads = is_related or is_distinct or any(order.is_unique for order in orders)
     pad = next(iter(index.about(name, PaddedSlots)), None) if has_pads else None
     values = index.about(name, HasValue)
     test = ArrayTest(
         dtype.name,
-        in_range=bool(ranges),
-        padded=pad is not None,
+        is_in_range=bool(ranges),
+        is_padded=pad is not None,
         distinct="sorted" if is_distinct else None,
         values=len(values),
         tests_ends=is_elsewhere and any(fact.indptr is not None for fact in segments),
@@ -147,15 +147,15 @@ def _with_order_test(
 ) -> BufferCheck | None:
     """Return the check with the test of an order; None if that is within segments whose offsets were not
     tested before."""
-    kind: Literal["unique", "sorted"] = "unique" if order.unique else "sorted"
+    kind: Literal["unique", "sorted"] = "unique" if order.is_unique else "sorted"
     offsets = order.indptr
     if offsets is None:
-        in_rows = replace(check.test, order=kind, in_rows=dimensions > 1)
+        in_rows = replace(check.test, order=kind, is_in_rows=dimensions > 1)
         return check._replace(test=in_rows)
     tested = [
         number
         for number, earlier in enumerate(before)
-        if earlier.buffer == offsets and earlier.test.order and not earlier.test.in_segments
+        if earlier.buffer == offsets and earlier.test.order and not earlier.test.is_in_segments
     ]
     # Unchecked offsets could make the kernel read out of bounds.
     if not tested:

@@ -42,7 +42,7 @@ from gossamer_ir.nodes import Module
 def program_of_checks(tests: tuple[ArrayTest, ...]) -> Module:
     """Return the loop-stage program of the tests; array number k is `xk` and has `nk` elements.
 
-    >>> module = program_of_checks((ArrayTest("int32", in_range=True),))
+    >>> module = program_of_checks((ArrayTest("int32", is_in_range=True),))
     >>> module.stage, [param.name for param in module.functions[0].params]
     ('loop', ['x0', 'n0', 'low0', 'last0'])
     """
@@ -53,7 +53,7 @@ def program_of_checks(tests: tuple[ArrayTest, ...]) -> Module:
     lines = [f'X{k} = T.match_buffer(x{k}, (n{k},), "{test.dtype}")' for k, test in numbered]
     for k, test in numbered:
         lines += _value_lines(k, test)
-        if test.in_segments:
+        if test.is_in_segments:
             lines += _segment_start_lines(k, tests)
             lines += _agreement_lines(k, tests)
         lines += distinct_lines(k, test)
@@ -73,15 +73,15 @@ def program_of_checks(tests: tuple[ArrayTest, ...]) -> Module:
 def _param_lines(k: int, test: ArrayTest) -> Iterator[str]:
     yield f"x{k}: T.handle"
     yield f"n{k}: T.int64"
-    if test.in_range:
+    if test.is_in_range:
         yield f"low{k}: T.{test.dtype}"
         yield f"last{k}: T.{test.dtype}"
-    if test.in_rows:
+    if test.is_in_rows:
         yield f"width{k}: T.int64"
     if test.distinct == "marked":
         yield f"least{k}: T.int64"
         yield f"span{k}: T.int64"
-    if test.padded:
+    if test.is_padded:
         yield f"pad{k}: T.{test.dtype}"
     if test.bits is not None:
         yield f"beyond{k}: T.int64"
@@ -92,13 +92,13 @@ def _param_lines(k: int, test: ArrayTest) -> Iterator[str]:
 
 def _value_lines(k: int, test: ArrayTest) -> Iterator[str]:
     """Yield the tests of single elements, and of each with the next one."""
-    if not test.in_range and not test.order:
+    if not test.is_in_range and not test.order:
         return
     at = position(test)
-    if test.in_segments:
+    if test.is_in_segments:
         yield f'STEPS{k} = T.alloc_buffer(({pieces(f"n{k}", test)},), "int64")'
     yield loop_over_pieces(f"n{k}", test)
-    if test.in_range:
+    if test.is_in_range:
         # Values below low wrap to large unsigned numbers: one comparison instead of two.
         unsigned = f"uint{8 * np.dtype(test.dtype).itemsize}"
         low = f"T.{unsigned}(low{k})"
@@ -113,7 +113,7 @@ def _value_lines(k: int, test: ArrayTest) -> Iterator[str]:
     if test.order:
         step = _violation(k, test, before=at, after=f"{at} + 1")
         yield from count_lines("steps", step, test=test, below=f"{at} + 1 < n{k}")
-        if test.in_segments:
+        if test.is_in_segments:
             yield f"    STEPS{k}[c] = T.int64(steps[0])"
         else:
             yield f"    T.guard(steps[0] == 0, X{k})"
@@ -178,6 +178,6 @@ def _segments(k: int, tests: tuple[ArrayTest, ...]) -> tuple[str, ArrayTest]:
 def _violation(k: int, test: ArrayTest, *, before: str, after: str) -> str:
     """Return the condition that two successive elements violate the order."""
     wrong = f"X{k}[{after}] {'<=' if test.order == 'unique' else '<'} X{k}[{before}]"
-    if not test.padded:
+    if not test.is_padded:
         return wrong
     return f"({wrong}) and ((X{k}[{after}] != pad{k}) or (X{k}[{before}] != pad{k}))"

@@ -33,7 +33,7 @@ def _marked_lines(k: int, test: ArrayTest) -> Iterator[str]:
     yield f"    SEEN{k}[v] = T.uint8(0)"
     yield f"for e in T.serial(n{k}):"
     indent = "    "
-    if test.padded:
+    if test.is_padded:
         yield f"    if X{k}[e] != pad{k}:"
         indent *= 2
     at = f"T.int64(X{k}[e]) - least{k}"
@@ -54,7 +54,7 @@ def _sorted_lines(k: int, test: ArrayTest) -> Iterator[str]:
         yield f"{name}[0] = 0"
     yield f"for e in T.serial(n{k}):"
     indent = "    "
-    if test.padded:
+    if test.is_padded:
         yield f"    if X{k}[e] != pad{k}:"
         indent *= 2
     yield f"{indent}KEYS{k}[used{k}[0]] = T.{key}(X{k}[e])"

@@ -75,12 +75,12 @@ def relation_lines(k: int, tests: Sequence[ArrayTest]) -> Iterator[str]:
         yield f"for p in T.parallel({count}, weight={weight}, grain={MIN_THREAD_SEARCHES}):"
         yield f"    for e in T.serial({end} - {begin}):"
         value, indent = f"X{k}[{begin} + e]", "        "
-        if tests[k].padded:
+        if tests[k].is_padded:
             yield f"{indent}if {value} != pad{k}:"
             indent += "    "
         search = f'T.search("exact", X{other}, begin={least}, end={most}, value=T.int64({value}))'
         is_member, is_absent = f"{search} >= 0", f"{search} < 0"
-        if tests[other].padded:
+        if tests[other].is_padded:
             pad = f"T.int64(pad{other})"
             is_member = f"({is_member}) and (T.int64({value}) != {pad})"
             is_absent = f"({is_absent}) or (T.int64({value}) == {pad})"
@@ -93,6 +93,6 @@ def _segments(k: int, test: ArrayTest) -> tuple[str, str, str]:
         offsets = test.offsets
         begin, end = (f"T.int64(X{offsets}[{at}])" for at in ("p", "p + 1"))
         return f"T.max(n{offsets} - 1, 0)", begin, end
-    if test.in_rows:
+    if test.is_in_rows:
         return f"n{k} // T.max(width{k}, 1)", f"p * width{k}", f"(p + 1) * width{k}"
     return "1", f"p * n{k}", f"(p + 1) * n{k}"

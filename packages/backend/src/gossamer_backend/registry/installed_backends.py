@@ -51,7 +51,7 @@ class BackendInfo(msgspec.Struct, frozen=True):
 
     >>> Registry(group="gossamer.no_plugins").backend_infos()
     ()
-    >>> BackendInfo("toy", "gossamer-toy", "1.0", ("toy",), usable=False, reason="no device").reason
+    >>> BackendInfo("toy", "gossamer-toy", "1.0", ("toy",), is_usable=False, reason="no device").reason
     'no device'
     """
 
@@ -59,7 +59,7 @@ class BackendInfo(msgspec.Struct, frozen=True):
     distribution: str
     version: str | None
     targets: tuple[str, ...]
-    usable: bool
+    is_usable: bool
     reason: str | None = None
     extensions: tuple[ExtensionInfo, ...] = ()
 
@@ -235,7 +235,7 @@ class Registry:
             backend = self.backend(name)
             extensions = self._extension_infos(name)
         except GossamerError as error:
-            return BackendInfo(name, owner, None, (), usable=False, reason=str(error))
+            return BackendInfo(name, owner, None, (), is_usable=False, reason=str(error))
         return replace(_backend_info(backend, owner), extensions=extensions)
 
     def _extension_infos(self, backend: str) -> tuple[ExtensionInfo, ...]:
@@ -280,8 +280,13 @@ def _backend_info(backend: ValidatingBackend, owner: str) -> BackendInfo:
             probe = backend.probe(Target.parse(targets[0] if targets else backend.name))
     except PluginError as error:
         return BackendInfo(
-            backend.name, owner, backend.version, (), usable=False, reason=str(error)
+            backend.name, owner, backend.version, (), is_usable=False, reason=str(error)
         )
     return BackendInfo(
-        backend.name, owner, backend.version, targets, usable=probe.usable, reason=probe.reason
+        backend.name,
+        owner,
+        backend.version,
+        targets,
+        is_usable=probe.is_usable,
+        reason=probe.reason,
     )

@@ -36,11 +36,11 @@ class Probe(msgspec.Struct, frozen=True):
     `resolved` is the target with everything explicit that depends on the machine (its CPU, its features), so
     that cache keys differ between machines; None if there is nothing to add.
 
-    >>> Probe(usable=True, resolved="toy:cpu=x86-64-v3").resolved
+    >>> Probe(is_usable=True, resolved="toy:cpu=x86-64-v3").resolved
     'toy:cpu=x86-64-v3'
     """
 
-    usable: bool
+    is_usable: bool
     reason: str | None = None
     resolved: str | None = None
 
@@ -53,7 +53,7 @@ class Probe(msgspec.Struct, frozen=True):
         "There is no CPU 'x'. Give cpu=host."
         """
         (diagnostic,) = error.diagnostics
-        return Probe(usable=False, reason=f"{diagnostic.message} {diagnostic.hint}".strip())
+        return Probe(is_usable=False, reason=f"{diagnostic.message} {diagnostic.hint}".strip())
 
 
 def errors_are_reasons(probe: Callable[P, Probe]) -> Callable[P, Probe]:
@@ -66,7 +66,7 @@ def errors_are_reasons(probe: Callable[P, Probe]) -> Callable[P, Probe]:
     ...     def probe(self, target):
     ...         raise ArgumentError("toy.cpu", "There is no CPU 'x'.")
     >>> Toy().probe(Target("toy"))
-    Probe(usable=False, reason="There is no CPU 'x'.", resolved=None)
+    Probe(is_usable=False, reason="There is no CPU 'x'.", resolved=None)
     """
 
     @wraps(probe)

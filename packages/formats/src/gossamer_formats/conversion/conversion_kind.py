@@ -58,7 +58,7 @@ def conversion_kind(
         is_filled = not stores_only_elements(source.description)
         kind = ConversionKind(
             KernelOptions(
-                drop_zeros=options.zeros == "drop" or (options.zeros is None and is_filled),
+                drops_zeros=options.zeros == "drop" or (options.zeros is None and is_filled),
                 index_dtype=options.index_dtype,
                 wants_permutation=options.wants_permutation,
                 adds_repeated=options.duplicates == "sum",

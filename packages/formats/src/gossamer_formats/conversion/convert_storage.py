@@ -69,11 +69,11 @@ def convert_storage(
         wide = convert_storage(with_values_in(source, "float32"), destination, options=options)
         return wide._replace(storage=with_values_in(wide.storage, dtype))
     elements = stored_elements(source)
-    drop_zeros = kind.kernel_options.drop_zeros
-    if drop_zeros:
+    drops_zeros = kind.kernel_options.drops_zeros
+    if drops_zeros:
         elements = select_elements(elements, np.flatnonzero(source.values[elements.value_indices]))
     elements = sorted_elements(elements)
-    return store_elements(source, elements, destination, options=options, drop_zeros=drop_zeros)
+    return store_elements(source, elements, destination, options=options, drops_zeros=drops_zeros)
 
 
 def _kernel_options(kind: ConversionKind, values: int) -> KernelOptions:

@@ -70,7 +70,7 @@ def build_storage(
     loop = element_loop(
         SharedArguments(recorder),
         source,
-        drop_zeros=options.drop_zeros,
+        drops_zeros=options.drops_zeros,
         in_storage_order=are_distinct and is_unordered_list(destination.description),
     )
     order = order_of_loop(loop, source)
@@ -83,7 +83,7 @@ def build_storage(
         slots = sorted_slots(recorder, source)
     # New arguments: those of the first attempt are of other loops.
     arguments = SharedArguments(recorder)
-    loop = element_loop(arguments, source, drop_zeros=options.drop_zeros, sorted_slots=slots)
+    loop = element_loop(arguments, source, drops_zeros=options.drops_zeros, sorted_slots=slots)
     order = order_of_loop(loop, source, are_sorted=True)
     return _built_storage(source, destination, options, loop=loop, order=order)
 
@@ -102,7 +102,7 @@ def _built_storage(
     needs = options.requires_order and (not order.are_distinct or needs_order(description))
     requirements = Requirements(
         requires_order=needs,
-        in_one_kernel=options.in_one_kernel,
+        needs_one_kernel=options.needs_one_kernel,
         threads=options.threads,
         machine=options.machine,
     )

@@ -42,7 +42,7 @@ def record_conversion(
 ) -> RecordedConversion | None:
     """Return a storage in another format; None if this is left to NumPy: repeated elements that are kept, and
     whatever cannot be stored. `drop_sums` leaves out sums of repeated elements that are zero."""
-    if options.drop_zeros:
+    if options.drops_zeros:
         return _without_zeros(recorder, source, destination, options)
     try:
         with recorder.attempt():
@@ -118,7 +118,7 @@ def _from_sorted(
     if not options.adds_repeated:
         return None
     # A sum has several values of the source.
-    sum_options = options._replace(drop_zeros=drop_sums, wants_permutation=False)
+    sum_options = options._replace(drops_zeros=drop_sums, wants_permutation=False)
     return record_conversion(
         recorder, with_sums(recorder, in_order.storage), destination, sum_options
     )
@@ -129,7 +129,7 @@ def _without_zeros(
 ) -> RecordedConversion | None:
     """Return the storage without zeros. Unless one kernel can store it, the elements are collected first: so
     values are compared with zero once."""
-    once = options._replace(in_one_kernel=True)
+    once = options._replace(needs_one_kernel=True)
     try:
         with recorder.attempt():
             return build_storage(recorder, source, destination, once)
@@ -138,7 +138,7 @@ def _without_zeros(
     collected = _collect_nonzeros(recorder, source, once._replace(index_dtype=None))
     if collected is None:
         return None
-    nonzero_options = options._replace(drop_zeros=False)
+    nonzero_options = options._replace(drops_zeros=False)
     after = record_conversion(
         recorder, collected.storage, destination, nonzero_options, drop_sums=True
     )

@@ -10,14 +10,14 @@ from gossamer_machine.machine import Machine
 class KernelOptions(NamedTuple):
     """Options of a conversion by kernels."""
 
-    drop_zeros: bool
+    drops_zeros: bool
     """Leave out elements whose value is zero."""
     index_dtype: str | None
     """None is int32."""
     wants_permutation: bool
     requires_order: bool = True
     """Refuse elements that are not sorted as the destination says."""
-    in_one_kernel: bool = False
+    needs_one_kernel: bool = False
     """Refuse storages that need several kernels."""
     adds_repeated: bool = False
     """Add elements with equal coordinates, which are refused otherwise."""

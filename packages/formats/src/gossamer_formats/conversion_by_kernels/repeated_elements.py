@@ -108,7 +108,7 @@ def with_sums(recorder: Recorder, ordered: RecordedStorage) -> RecordedStorage:
 
 def _loop(recorder: Recorder, ordered: RecordedStorage) -> ElementLoop:
     arguments = SharedArguments(recorder)
-    return element_loop(arguments, ordered, drop_zeros=False, in_storage_order=True)
+    return element_loop(arguments, ordered, drops_zeros=False, in_storage_order=True)
 
 
 def _add(loop: ElementLoop, ndim: int, dtype: str) -> list[Stmt]:

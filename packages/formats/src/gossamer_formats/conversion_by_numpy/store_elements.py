@@ -38,18 +38,18 @@ def store_elements(
     destination: Destination,
     *,
     options: ConversionOptions,
-    drop_zeros: bool = False,
+    drops_zeros: bool = False,
 ) -> ConvertedStorage:
     """Return a storage with elements of a source, which are sorted by their coordinates.
 
-    `drop_zeros` leaves out sums of duplicates that are zero.
+    `drops_zeros` leaves out sums of duplicates that are zero.
     """
     values = source.values[elements.value_indices]
     repeats = distinct(elements.coordinates).firsts.size < values.size
     is_sum = repeats and options.duplicates == "sum"
     if repeats:
         elements, values = _merge_duplicates(elements, values, options.duplicates)
-    if is_sum and drop_zeros:
+    if is_sum and drops_zeros:
         others = np.flatnonzero(values)
         elements, values = select_elements(elements, others), values[others]
     # Without what was derived from the description that declares no repetitions.

@@ -21,8 +21,8 @@ from gossamer_ir.nodes import Load
 from gossamer_ir.traversal.walk import collect
 
 
-def axes_of(matrix, *, in_one_kernel=False):
-    return destination_axes_of(from_scipy(matrix).storage, "csr", in_one_kernel=in_one_kernel)
+def axes_of(matrix, *, needs_one_kernel=False):
+    return destination_axes_of(from_scipy(matrix).storage, "csr", needs_one_kernel=needs_one_kernel)
 
 
 MATRIX = sparse.csr_array(([1.0, 2.0, 3.0], ([0, 2, 2], [4, 1, 4])), shape=(3, 6))
@@ -41,7 +41,7 @@ def test_the_coordinates_that_occur_are_listed_in_order():
 
 
 def test_a_query_is_refused_where_one_kernel_must_find_all():
-    axes = axes_of(MATRIX, in_one_kernel=True)
+    axes = axes_of(MATRIX, needs_one_kernel=True)
     columns = axes.elements.coordinates["J"]
     with pytest.raises(NotDirectError, match="a kernel of its own"):
         occurring(axes, coordinate_along(axes, "J"), columns.length)

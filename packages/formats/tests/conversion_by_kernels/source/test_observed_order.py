@@ -38,11 +38,11 @@ def coordinates(rows, columns):
     return Storage(coo("float64", sorted=False), sizes, arrays)
 
 
-def order_of(storage, *, drop_zeros=False):
+def order_of(storage, *, drops_zeros=False):
     """The order that a kernel finds."""
     recorder = Recorder(InterpretedKernel, list(storage.arrays.values()))
     source = recorded_source(recorder, storage)
-    loop = element_loop(SharedArguments(recorder), source, drop_zeros=drop_zeros)
+    loop = element_loop(SharedArguments(recorder), source, drops_zeros=drops_zeros)
     return observed_order(order_of_loop(loop, source), loop)
 
 
@@ -55,15 +55,15 @@ def test_a_sorted_list_of_any_length_is_recognized(count):
     assert (order.digits, order.are_distinct) == (BY_ROW, True)
 
 
-@pytest.mark.parametrize("drop_zeros", [False, True], ids=["in vectors", "in turn"])
+@pytest.mark.parametrize("drops_zeros", [False, True], ids=["in vectors", "in turn"])
 @pytest.mark.parametrize(
     "at", [1, 2, COMPARED_LANES - 1, COMPARED_LANES, COMPARED_LANES + 1, 2 * COMPARED_LANES, 39]
 )
 @pytest.mark.parametrize("step", [0, 3], ids=["repeated", "descending"])
-def test_one_element_that_does_not_follow_the_one_before_is_found(at, step, drop_zeros):
+def test_one_element_that_does_not_follow_the_one_before_is_found(at, step, drops_zeros):
     numbers = np.arange(5, 45)
     numbers[at:] -= 1 + step
-    assert order_of(coordinates(*np.divmod(numbers, 9)), drop_zeros=drop_zeros) == UNKNOWN
+    assert order_of(coordinates(*np.divmod(numbers, 9)), drops_zeros=drops_zeros) == UNKNOWN
 
 
 def test_elements_in_several_loops_are_compared_in_turn():

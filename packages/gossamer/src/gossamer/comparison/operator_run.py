@@ -37,7 +37,7 @@ class OperatorRun:
         self._request = kernel_request(operands, operator.program)
         if self.out.size and tensor.nnz:
             built = kernel_for(self._request, target=target)
-            self.compile_ms, self.is_cached = built.compile_ms, built.cached
+            self.compile_ms, self.is_cached = built.compile_ms, built.is_cached
             self.emulator = built.kernel.emulator
 
     def run(self) -> Array:

@@ -53,7 +53,7 @@ class Body(msgspec.Struct, frozen=True):
     stmts: tuple[Stmt, ...]
     condition: Expr | None = None
     """The condition that holds when the body begins to run; its own writes may invalidate it."""
-    always_runs: bool = False
+    runs_always: bool = False
     """True if the body runs at least once each time that the statement does."""
     repeats: bool = False
     """True if the body may run several times each time that the statement does."""
@@ -103,7 +103,7 @@ def _store(stmt: Store) -> Effects:
 def _combine(stmt: Combine) -> Effects:
     # The stores are its body and have their own effects; the old elements are read before them.
     old = [Load(store.buffer, store.indices, dtype_of(store.value)) for store in stmt.stores]
-    return Effects(reads=tuple(old), bodies=(Body("stores", stmt.stores, always_runs=True),))
+    return Effects(reads=tuple(old), bodies=(Body("stores", stmt.stores, runs_always=True),))
 
 
 def _atomic(stmt: Atomic) -> Effects:
@@ -127,7 +127,7 @@ def _while(stmt: While) -> Effects:
 def _for(stmt: For) -> Effects:
     extent = integer_value(stmt.extent)
     repeats = extent is None or extent > 1
-    body = Body("body", stmt.body, always_runs=(extent or 0) > 0, repeats=repeats)
+    body = Body("body", stmt.body, runs_always=(extent or 0) > 0, repeats=repeats)
     parts = _present(stmt.start, stmt.extent, stmt.weight, stmt.grain)
     return Effects(parts, bodies=(body,))
 
@@ -135,7 +135,7 @@ def _for(stmt: For) -> Effects:
 def _block(stmt: Block) -> Effects:
     # Whether an init runs depends on the loops around the block, so it is not said to run always.
     init = (Body("init", stmt.init, is_init=True),) if stmt.init else ()
-    body = Body("body", stmt.body, stmt.predicate, always_runs=stmt.predicate is None)
+    body = Body("body", stmt.body, stmt.predicate, runs_always=stmt.predicate is None)
     values = (*[iterator.value for iterator in stmt.iters], *_present(stmt.predicate))
     return Effects(values, bodies=(*init, body))
 
@@ -220,7 +220,7 @@ STMT_KINDS: dict[type[Any], StmtKind] = {
         synchronizes=True,
     ),
     AsyncCopy: StmtKind(
-        lambda stmt: Effects(bodies=(Body("body", stmt.body, always_runs=True),)),
+        lambda stmt: Effects(bodies=(Body("body", stmt.body, runs_always=True),)),
     ),
     CommitGroup: StmtKind(lambda stmt: Effects()),
     WaitGroup: StmtKind(lambda stmt: Effects()),

@@ -1,7 +1,7 @@
 """Loops over scalable vectors, the last of which is masked: the mask tells whether there is a next vector.
 
 An instruction that computes a mask of active lanes (`whilelo` of Arm SVE) also sets the flags, so such a
-loop needs no counter. Targets without it (`lane_masks`) have loops that count.
+loop needs no counter. Targets without it (`has_lane_masks`) have loops that count.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class LoopMask(NamedTuple):
 def loop_mask(emitter: FunctionEmitter, loop: For) -> LoopMask | None:
     """Return the mask of a loop with an iteration for each vector of elements from 0 to a limit; None for any
     other loop."""
-    if not emitter.module.abi.lane_masks or integer_value(loop.start) != 0:
+    if not emitter.module.abi.has_lane_masks or integer_value(loop.start) != 0:
         return None
     # The sum that rounds the extent up does not wrap if the lanes from the limit on do not.
     for mask in dict.fromkeys(collect(Compare, *loop.body)):

@@ -36,7 +36,7 @@ class FunctionSummary(msgspec.Struct, frozen=True):
     aliasing: frozenset[str]
     """Functions to which a call passes the same variable twice, so that their parameters
     are not `noalias`."""
-    only_calls: bool
+    has_only_calls: bool
     """True if it has no loop and writes nothing itself."""
 
 
@@ -57,7 +57,7 @@ def summarize(function: Function) -> FunctionSummary:
         written=frozenset(handles),
         guarded=tuple(node.buffer for node in body if isinstance(node, CHECKING_STMTS)),
         aliasing=frozenset(name for name, names in passed if len(set(names)) < len(names)),
-        only_calls=not any(type(node) in _WORKING for node in body),
+        has_only_calls=not any(type(node) in _WORKING for node in body),
     )
 
 

@@ -50,7 +50,7 @@ class ModuleEmitter(msgspec.Struct):
 
     def require_scalable(self, what: str) -> None:
         """Raise `UnsupportedError` (`llvm.scalable`) if the target has no scalable vectors."""
-        if not self.abi.scalable:
+        if not self.abi.is_scalable:
             raise UnsupportedError("llvm.scalable", f"The target has no scalable vectors, {what}.")
 
     def declare(self, result: str, function: str, arguments: str) -> None:

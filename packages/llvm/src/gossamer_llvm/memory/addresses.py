@@ -178,7 +178,7 @@ def _split_constant_offset(
     # `X[n - 1 - i]`: LLVM does not reassociate the constant out of the subtraction. Of sums it does, but adds
     # the constant first.
     is_sum = not any(factor < 0 for factor in form.terms.values())
-    if not form.constant or (is_sum and emitter.module.abi.displaced_indices):
+    if not form.constant or (is_sum and emitter.module.abi.has_displaced_indices):
         return indices, 0
     rest = expr_of(Affine(form.terms, 0))
     if isinstance(last, Ramp):

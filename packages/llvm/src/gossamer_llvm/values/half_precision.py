@@ -215,7 +215,7 @@ class HalfConversion(msgspec.Struct, frozen=True):
     rounded: Callable[[_Bits, Value], _Bits]
     """Returns the bits of a float32, which is passed, too, after rounding. They are then truncated."""
     native: str | None = None
-    """The type of LLVM that CPUs with `half_conversions` convert, if there is one."""
+    """The type of LLVM that CPUs with `has_half_conversions` convert, if there is one."""
 
 
 HALF_CONVERSIONS: dict[str, HalfConversion] = {
@@ -228,7 +228,7 @@ HALF_CONVERSIONS: dict[str, HalfConversion] = {
 def _native_type(emitter: FunctionEmitter, dtype: DType) -> str | None:
     """Return the type of LLVM in which the target converts a dtype; None if it has no such instruction."""
     native = HALF_CONVERSIONS[dtype.scalar].native
-    if native is None or not emitter.module.abi.half_conversions:
+    if native is None or not emitter.module.abi.has_half_conversions:
         return None
     integer = dtype.with_scalar("int16").text
     return value_type(integer).replace("i16", native)

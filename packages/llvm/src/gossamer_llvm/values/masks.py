@@ -66,7 +66,7 @@ def lane_mask(emitter: FunctionEmitter, node: Compare) -> Value | None:
     if not is_ascending(emitter, ramp):
         return None
     base, bound = emitter.expr(ramp.base), emitter.expr(limit.value)
-    if ramp.lanes.scalable and emitter.module.abi.lane_masks:
+    if ramp.lanes.scalable and emitter.module.abi.has_lane_masks:
         if not _is_nonnegative(emitter, ramp.base):
             base, bound = index_constant(0), _rest(emitter, base, bound)
         return active_lane_mask(emitter, base, bound, dtype_of(node))

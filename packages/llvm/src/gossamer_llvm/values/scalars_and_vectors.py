@@ -163,7 +163,7 @@ def _reduce_plain(emitter: FunctionEmitter, op: ReduceOp, value: Value, scalar: 
 
 
 def _needs_own_product(emitter: FunctionEmitter, value: Value) -> bool:
-    return DType.parse(value.dtype).scalable and not emitter.module.abi.lane_products
+    return DType.parse(value.dtype).scalable and not emitter.module.abi.has_lane_products
 
 
 def _vector_dtype(emitter: FunctionEmitter, value: Value, lanes: Lanes) -> str:

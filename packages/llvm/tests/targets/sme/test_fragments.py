@@ -23,7 +23,7 @@ FACTORS = f'X = T.alloc_buffer(({L}, {L}), "float32", scope="fragment")'
 @pytest.fixture
 def sme(scalable):
     """The properties of a CPU with SME."""
-    return replace(scalable, half_conversions=True)
+    return replace(scalable, has_half_conversions=True)
 
 
 @pytest.fixture

@@ -57,7 +57,7 @@ from gossamer_lower.lowering_pass import lowering_pass, map_functions
 from gossamer_lower.statements.rebuild import map_stmts, with_bodies, with_body
 
 
-@lowering_pass(takes=("loop",), removes=("blocks",), stable=True)
+@lowering_pass(takes=("loop",), removes=("blocks",), is_stable=True)
 def lower_blocks(module: Module) -> Module:
     """Turn blocks into plain statements; `init` is hoisted before the reduction loops.
 

@@ -13,7 +13,7 @@ from gossamer_lower.lowering_pass import lowering_pass, map_functions
 @lowering_pass(
     takes=("loop",),
     without=("blocks",),
-    stable=True,
+    is_stable=True,
     before={
         "peel_last_iteration": "an access is proved once, not in each copy of its loop",
         "vectorize_loops": "an access is proved with scalar indices",

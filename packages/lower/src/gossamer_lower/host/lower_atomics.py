@@ -33,7 +33,7 @@ from gossamer_lower.lowering_pass import lowering_pass, map_functions
 
 @lowering_pass(
     takes=("flat",),
-    stable=True,
+    is_stable=True,
     after={
         "outline_parallel": "what an outlined function allocates is private to a thread",
         "vectorize_loops": "an accumulation of a vector becomes an atomic operation for each lane",

@@ -43,7 +43,7 @@ from gossamer_lower.statements.rebuild import map_stmts, with_bodies, with_body
     gives="flat",
     without=("blocks", "vectorized loops", "unrolled loops", "searches"),
     removes=("parallel loops",),
-    stable=True,
+    is_stable=True,
 )
 def outline_parallel(module: Module) -> Module:
     """Outline parallel loops into functions, which are called for chunks of the range.

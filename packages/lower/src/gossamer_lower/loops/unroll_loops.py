@@ -30,7 +30,7 @@ SEARCH_NODES = 150
 minutes."""
 
 
-@lowering_pass(takes=("loop",), without=("blocks",), removes=("unrolled loops",), stable=True)
+@lowering_pass(takes=("loop",), without=("blocks",), removes=("unrolled loops",), is_stable=True)
 def unroll_loops(module: Module) -> Module:
     """Replace unrolled loops by copies of their body.
 

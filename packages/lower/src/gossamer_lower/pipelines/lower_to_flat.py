@@ -50,7 +50,7 @@ def _extension_points() -> Iterator[ExtensionPoint]:
     removed: tuple[str, ...] = ()
     for record in _TO_FLAT:
         later = (*removed, *record.removes)
-        if record.stable and record.gives is not None:
+        if record.is_stable and record.gives is not None:
             yield ExtensionPoint(f"before {record.name}", record.takes[0], removed)
             yield ExtensionPoint(f"after {record.name}", record.gives, later)
         removed = later

@@ -40,7 +40,7 @@ from gossamer_lower.vector.lane_reductions import (
     takes=("loop",),
     without=("blocks",),
     removes=("vectorized loops",),
-    stable=True,
+    is_stable=True,
     before={
         "unroll_loops": "partial results are kept across an unrolled loop, which must still be one"
     },

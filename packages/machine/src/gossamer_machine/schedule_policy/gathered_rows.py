@@ -33,7 +33,7 @@ class PrefetchThresholds(msgspec.Struct, frozen=True):
 
     least_row: int
     least_operand: float
-    with_alignment: bool = False
+    has_alignment: bool = False
 
     def operand_bytes(self, machine: Machine) -> int:
         """Return the minimum bytes of the operand on some machine."""

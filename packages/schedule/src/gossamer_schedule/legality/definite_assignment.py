@@ -82,4 +82,4 @@ def _is_unpredicated(effects: Effects) -> bool:
 def _always_runs(body: Body, stmt: Stmt) -> bool:
     """Return whether a body runs whenever its statement does. An init does if the block has no predicate."""
     is_plain = isinstance(stmt, Block) and stmt.predicate is None
-    return body.always_runs or (body.is_init and is_plain)
+    return body.runs_always or (body.is_init and is_plain)

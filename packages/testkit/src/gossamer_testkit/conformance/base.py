@@ -119,7 +119,7 @@ class Checks:
     def kernel(cls, program: Program, target: str) -> Kernel:
         """Return the loaded program; skip the test if the target does not work on this machine."""
         probe = cls.backend.probe(Target.parse(target))
-        if not probe.usable:
+        if not probe.is_usable:
             skip(f"{target} does not work on this machine: {probe.reason}")
         return cls.backend.load(cls.artifact(program, target))
 

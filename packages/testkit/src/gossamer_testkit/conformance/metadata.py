@@ -61,14 +61,15 @@ class MetadataChecks(Checks):
         probe = self.backend.probe(parsed)
         require(isinstance(probe, Probe), f"It answers {probe!r}; expected a Probe.")
         require(probe == self.backend.probe(parsed), "It answers something else each time.")
-        require(probe.usable or probe.reason, f"It does not say why {target} does not work.")
+        require(probe.is_usable or probe.reason, f"It does not say why {target} does not work.")
         # Caches have the resolved target in their keys: it must not resolve to another one.
         if probe.resolved:
             resolved = Target.parse(probe.resolved)
             require(resolved.backend == self.backend.name, f"{probe.resolved} is not its own.")
             again = self.backend.probe(resolved)
             require(
-                (again.usable, again.resolved or probe.resolved) == (probe.usable, probe.resolved),
+                (again.is_usable, again.resolved or probe.resolved)
+                == (probe.is_usable, probe.resolved),
                 f"{target} is resolved to {probe.resolved}, and that to {again.resolved or again}.",
             )
 

@@ -38,8 +38,8 @@ class WarpgroupUse(msgspec.Struct, frozen=True):
 
     instruction: WarpgroupInstruction
     a_is_shared: bool = False
-    a_by_k: bool = True
-    b_by_k: bool = True
+    a_is_by_k: bool = True
+    b_is_by_k: bool = True
     selector: int = 0
 
     @property
@@ -51,7 +51,7 @@ class WarpgroupUse(msgspec.Struct, frozen=True):
     def immediates(self) -> str:
         """The last operands of the instruction."""
         return self.instruction.immediates(
-            a_is_shared=self.a_is_shared, a_by_k=self.a_by_k, b_by_k=self.b_by_k
+            a_is_shared=self.a_is_shared, a_is_by_k=self.a_is_by_k, b_is_by_k=self.b_is_by_k
         )
 
 
@@ -63,11 +63,15 @@ def warpgroup_uses(instruction: WarpgroupInstruction) -> Iterator[WarpgroupUse]:
     """
     ways = (True, False) if instruction.can_transpose else (True,)
     for selector in instruction.selectors:
-        for b_by_k in ways:
-            yield WarpgroupUse(instruction, b_by_k=b_by_k, selector=selector)
-            for a_by_k in ways:
+        for b_is_by_k in ways:
+            yield WarpgroupUse(instruction, b_is_by_k=b_is_by_k, selector=selector)
+            for a_is_by_k in ways:
                 yield WarpgroupUse(
-                    instruction, a_is_shared=True, a_by_k=a_by_k, b_by_k=b_by_k, selector=selector
+                    instruction,
+                    a_is_shared=True,
+                    a_is_by_k=a_is_by_k,
+                    b_is_by_k=b_is_by_k,
+                    selector=selector,
                 )
 
 

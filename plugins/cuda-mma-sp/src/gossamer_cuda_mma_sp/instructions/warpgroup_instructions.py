@@ -119,16 +119,20 @@ class WarpgroupInstruction(msgspec.Struct, frozen=True):
         operands = tuple(dict.fromkeys((self.a, self.b)))
         return SparseInstruction(self.depth, operands, (self.accumulator,), self.selectors, 80)
 
-    def immediates(self, *, a_is_shared: bool, a_by_k: bool = True, b_by_k: bool = True) -> str:
+    def immediates(
+        self, *, a_is_shared: bool, a_is_by_k: bool = True, b_is_by_k: bool = True
+    ) -> str:
         """Return the last operands: signs of A and B unless they are integers, and for elements of 16 bits
         whether those along K are contiguous in shared memory, of A if it is there, and of B.
 
         >>> instruction = WarpgroupInstruction(8, "float16", "float16", "float32")
-        >>> instruction.immediates(a_is_shared=False, b_by_k=False)
+        >>> instruction.immediates(a_is_shared=False, b_is_by_k=False)
         '1, 1, 1'
         """
         signs = () if self.accumulator == "int32" else (1, 1)
-        ways = ((a_by_k, b_by_k) if a_is_shared else (b_by_k,)) if self.can_transpose else ()
+        ways = (
+            ((a_is_by_k, b_is_by_k) if a_is_shared else (b_is_by_k,)) if self.can_transpose else ()
+        )
         return ", ".join(map(str, (*signs, *(int(not is_by_k) for is_by_k in ways))))
 
     def is_on(self, gpu: Gpu) -> bool:

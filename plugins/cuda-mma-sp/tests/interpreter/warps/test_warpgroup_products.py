@@ -36,7 +36,7 @@ def test_a_warpgroup_adds_the_product(columns, a, b, sums, selector, span, a_is_
 @pytest.mark.parametrize("by_k", [False, True])
 def test_matrices_of_16_bits_are_stored_either_way(span, by_k):
     wide = warpgroup_instruction(128, "float16", "float16", "float32")
-    use = WarpgroupUse(wide if not by_k else HALF, a_is_shared=True, a_by_k=by_k, b_by_k=by_k)
+    use = WarpgroupUse(wide if not by_k else HALF, a_is_shared=True, a_is_by_k=by_k, b_is_by_k=by_k)
     # A row of B has 64 bytes along K.
     b_span = 16 if by_k and span == 32 else span
     problem = WarpgroupProblem(use, a_span=span, b_span=b_span)

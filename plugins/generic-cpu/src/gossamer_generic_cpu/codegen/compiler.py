@@ -42,7 +42,7 @@ def abi_of(target: Target) -> Abi:
         triple=triple_of(target),
         data_layout=str(target_machine_of(target).target_data),
         functions=INSTRUCTIONS if has_all else instructions_with(features),
-        half_conversions=architecture == "aarch64" or "f16c" in features,
+        has_half_conversions=architecture == "aarch64" or "f16c" in features,
         inserted_lanes=1 if gathers_of(target) == "fast" else INSERTED_LANES,
         attributes=('"prefer-vector-width"="512"',),
     )

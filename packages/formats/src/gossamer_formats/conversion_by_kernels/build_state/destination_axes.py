@@ -32,13 +32,13 @@ class Requirements(NamedTuple):
     """The requirements of a conversion on its kernels.
 
     * `requires_order`: fibers must be sorted as the destination says
-    * `in_one_kernel`: the last kernel must compute everything
+    * `needs_one_kernel`: the last kernel must compute everything
     * `threads`: the number of threads for which kernels are written
     * `machine`: the machine that runs them
     """
 
     requires_order: bool
-    in_one_kernel: bool
+    needs_one_kernel: bool
     threads: int
     machine: Machine
 

@@ -27,7 +27,7 @@ def run_query(
     Raises `NotDirectError` if there may be only one kernel.
     """
     # Each kernel would compare all values with zero again: elements that are left out are collected first.
-    if destination_axes.requirements.in_one_kernel:
+    if destination_axes.requirements.needs_one_kernel:
         raise NotDirectError("a query needs a kernel of its own")
     loops = destination_axes.loop.around([*destination_axes.elements.stmts, *stmts], tail)
     body = [*destination_axes.elements.starts, *before, *loops, *after]

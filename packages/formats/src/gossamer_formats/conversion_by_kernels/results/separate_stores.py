@@ -44,7 +44,7 @@ def is_separable(
     stored in one slot, which is known for each value of the source, and do not depend on how it was found.
     """
     value_slots, elements = destination_axes.storage.slots, destination_axes.elements
-    if destination_axes.requirements.threads == 1 or destination_axes.requirements.in_one_kernel:
+    if destination_axes.requirements.threads == 1 or destination_axes.requirements.needs_one_kernel:
         return False
     # Slots of the source, and those in an array, are stored in by independent iterations as they are.
     if value_slots.are_of_source or value_slots.are_listed or not destination_axes.loop.visits_all:

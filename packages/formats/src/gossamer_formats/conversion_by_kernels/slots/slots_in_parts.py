@@ -76,7 +76,7 @@ def slots_in_parts(
     None for one thread, or if parts do not pay.
     """
     requirements, recorder = destination_axes.requirements, destination_axes.recorder
-    if requirements.threads == 1 or requirements.in_one_kernel:
+    if requirements.threads == 1 or requirements.needs_one_kernel:
         return None
     values = destination_axes.source.value_count
     if not recorder.decide(_are_few, fibers.size.value, requirements.threads, values):

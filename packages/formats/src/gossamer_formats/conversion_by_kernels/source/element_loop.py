@@ -114,7 +114,7 @@ def element_loop(
     arguments: SharedArguments,
     storage: RecordedStorage,
     *,
-    drop_zeros: bool,
+    drops_zeros: bool,
     in_storage_order: bool = False,
     sorted_slots: Mapping[str, RecordedValue] = _NOTHING,
 ) -> ElementLoop:
@@ -142,11 +142,11 @@ def element_loop(
         solved=visit.solved,
         listed=visit.listed,
         is_in_order=not sorted_slots and visit == own_order,
-        visits_all=builder.visits_all and not drop_zeros,
+        visits_all=builder.visits_all and not drops_zeros,
         loaded=_loaded_coordinates(builder, value_index),
         size=size,
         value=value,
-        condition=compare("ne", value, is_zero) if drop_zeros else None,
+        condition=compare("ne", value, is_zero) if drops_zeros else None,
         whole=builder.whole,
     )
 

@@ -24,7 +24,7 @@ def backends() -> None:
 def _describe(backend: BackendInfo) -> str:
     """
     >>> added = (ExtensionInfo("fast-rows", "acme"), ExtensionInfo("old", "acme", "no license"))
-    >>> toy = BackendInfo("toy", "gossamer-toy", "1.0", ("toy",), usable=True, extensions=added)
+    >>> toy = BackendInfo("toy", "gossamer-toy", "1.0", ("toy",), is_usable=True, extensions=added)
     >>> print(_describe(toy))
     toy
       usable      yes
@@ -33,7 +33,7 @@ def _describe(backend: BackendInfo) -> str:
       extensions  fast-rows of acme
                   old of acme, which is broken: no license
     """
-    usable = "yes" if backend.usable else f"no: {backend.reason}"
+    usable = "yes" if backend.is_usable else f"no: {backend.reason}"
     rows = [("usable", usable), ("version", backend.version or "unknown")]
     rows += _label_rows("targets", backend.targets)
     rows += _label_rows("extensions", map(_describe_extension, backend.extensions))

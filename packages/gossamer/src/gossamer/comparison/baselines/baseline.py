@@ -35,7 +35,7 @@ class Baseline(msgspec.Struct, frozen=True):
     """Each dense operand has a row for each row or for each column of the matrix."""
     result: Literal["rows", "elements"] = "rows"
     """The result has a row for each row of the matrix, or a value for each stored element."""
-    of_vectors: bool = False
+    is_of_vectors: bool = False
     """True if the dense operands are vectors."""
 
     def operand_shapes(self, shape: tuple[int, ...], features: int) -> list[tuple[int, ...]]:
@@ -45,7 +45,7 @@ class Baseline(msgspec.Struct, frozen=True):
         >>> baseline_of("sddmm").operand_shapes((2, 3), 64)
         [(2, 64), (3, 64)]
         """
-        width = () if self.of_vectors else (features,)
+        width = () if self.is_of_vectors else (features,)
         return [(shape[0] if side == "rows" else shape[1], *width) for side in self.operands]
 
     def result_shape(self, shape: tuple[int, ...], nnz: int, features: int) -> tuple[int, ...]:
@@ -59,4 +59,4 @@ class Baseline(msgspec.Struct, frozen=True):
         """
         if self.result == "elements":
             return (nnz,)
-        return (shape[0],) if self.of_vectors else (shape[0], features)
+        return (shape[0],) if self.is_of_vectors else (shape[0], features)

@@ -6,5 +6,5 @@ from gossamer.comparison.baselines.baseline import Baseline
 from gossamer.comparison.baselines.spmm import prepare_product, product_bound
 
 BASELINE = Baseline(
-    "SciPy's A @ x", prepare_product, product_bound, operands=("columns",), of_vectors=True
+    "SciPy's A @ x", prepare_product, product_bound, operands=("columns",), is_of_vectors=True
 )

@@ -166,7 +166,7 @@ def _check(number: int) -> _Check | None:
     from gossamer.build_kernels import kernel_named
     from gossamer_backend.internal_api import ArrayTest, compile_tests
 
-    tests = (ArrayTest(indptr.name, order="sorted"), ArrayTest(indices.name, in_range=True))
+    tests = (ArrayTest(indptr.name, order="sorted"), ArrayTest(indices.name, is_in_range=True))
     kernel = compile_tests(partial(kernel_named, target=DEFAULT_TARGET), tests)
     if kernel is None:
         return None

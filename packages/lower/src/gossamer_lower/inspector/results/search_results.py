@@ -115,7 +115,7 @@ def extract_searches(module: Module, dtype: str) -> ExtractedSearches:
 
 def _always_runs(stmt: Stmt) -> bool:
     """Return whether all bodies of a statement run whenever it does."""
-    return all(body.always_runs for body in effects_of(stmt).bodies)
+    return all(body.runs_always for body in effects_of(stmt).bodies)
 
 
 class _SearchExtractor:

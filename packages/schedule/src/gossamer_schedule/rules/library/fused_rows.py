@@ -37,7 +37,7 @@ from gossamer_schedule.rules.schedule_rule import (
 )
 from gossamer_schedule.rules.steps.trace_builder import TraceBuilder
 
-PREFETCH_OF_SIBLINGS = replace(PREFETCH, with_alignment=True)
+PREFETCH_OF_SIBLINGS = replace(PREFETCH, has_alignment=True)
 """Limits of prefetching. Several computations per row keep the hardware prefetcher from reaching the next
 row, so software prefetch pays off also where vectors are aligned (measured: 1.5 times faster)."""
 

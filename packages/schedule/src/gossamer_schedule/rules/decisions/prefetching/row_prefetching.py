@@ -44,7 +44,7 @@ def row_prefetching_verdict(
     SDDMM)."""
     operand, row, least_row = gather.operand, gather.row_bytes, thresholds.least_row
     # Known to stay there: without statistics, vectors are aligned whatever the size of the operand is.
-    if is_aligned and stats is not None and not thresholds.with_alignment:
+    if is_aligned and stats is not None and not thresholds.has_alignment:
         return pays_not(
             f"{operand} stays in the shared cache, and prefetches would only add instructions"
         )
