@@ -47,7 +47,7 @@ class MatrixProduct(msgspec.Struct, frozen=True):
     depth: int
     b_is_shared: bool = False
     """Whether B is in shared memory instead of a fragment."""
-    b_by_k: bool = False
+    b_is_by_k: bool = False
     """Whether B is stored with the elements along its depth contiguous."""
 
 
@@ -188,7 +188,7 @@ def _sparse_product(
     if tuple(inner) != _inner_shape(pattern):
         return None
     names = (store.buffer, a.load.buffer, b.load.buffer, indices.buffer)
-    return MatrixProduct(*names, (a.dtype, b.dtype), i, j, pattern.group * q, b_by_k=by_k)
+    return MatrixProduct(*names, (a.dtype, b.dtype), i, j, pattern.group * q, b_is_by_k=by_k)
 
 
 def _inner_shape(pattern: NMPattern) -> tuple[int, ...]:
@@ -222,10 +222,10 @@ def _is_whole(product: MatrixProduct, fragments: Mapping[str, Buffer]) -> bool:
     """Return whether all its operands are fragments, of which every element takes part."""
     shapes: dict[str, tuple[int, ...]] = {
         product.accumulator: (product.rows, product.columns),
-        product.b: (product.depth, product.columns)[:: -1 if product.b_by_k else 1],
+        product.b: (product.depth, product.columns)[:: -1 if product.b_is_by_k else 1],
     }
     of_warps = {*shapes, product.a, product.metadata} - {product.b}
-    if product.b_by_k and not product.b_is_shared:
+    if product.b_is_by_k and not product.b_is_shared:
         return False
     if any(name in fragments and fragments[name].scope == "shared" for name in of_warps if name):
         return False

@@ -37,7 +37,7 @@ def warpgroup_instruction_of(
     span = _span(product, shared[product.b])
     for instruction in WARPGROUP_INSTRUCTIONS:
         dtypes = (instruction.a, instruction.b, instruction.accumulator)
-        is_ordered = product.b_by_k or instruction.can_transpose
+        is_ordered = product.b_is_by_k or instruction.can_transpose
         if (
             (instruction.columns, *dtypes) == wanted
             and instruction.a != _TFLOAT32
@@ -60,7 +60,9 @@ def warpgroup_instruction_of(
 
 def _span(product: MatrixProduct, b: Buffer) -> int:
     """Return the bytes of a row of B in shared memory."""
-    return (product.depth if product.b_by_k else product.columns) * DType.parse(b.dtype).bits // 8
+    return (
+        (product.depth if product.b_is_by_k else product.columns) * DType.parse(b.dtype).bits // 8
+    )
 
 
 def warpgroup_loops(
@@ -79,7 +81,7 @@ def warpgroup_loops(
         sums=instruction.sum_registers,
         operand_bits=instruction.bits,
         descriptor=descriptor.encode(),
-        immediates=instruction.immediates(a_is_shared=False, b_by_k=product.b_by_k),
+        immediates=instruction.immediates(a_is_shared=False, b_is_by_k=product.b_is_by_k),
     )
     return [
         warp_loop(
@@ -111,7 +113,7 @@ def _operands(
     sums, b = stores[0], table.shared[product.b]
     for k in range(tiles.depth):
         at_k, zero = index(k * instruction.depth), index(0)
-        indices: tuple[Expr, ...] = (zero, at_k) if product.b_by_k else (at_k, zero)
+        indices: tuple[Expr, ...] = (zero, at_k) if product.b_is_by_k else (at_k, zero)
         loaded = Load(product.b, indices, b.dtype)
         stores.append(Store(sums.buffer, sums.indices, _as_sum(loaded, sums)))
     return tuple(stores)
