@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
-from typing import Any, NamedTuple, Protocol, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
+import msgspec
 import numpy as np
 
 from gossamer_backend.arguments.array_checks import (
@@ -38,7 +39,7 @@ ArgumentValue: TypeAlias = "Array | np.generic | Exporter | int | float | bool"
 PlainNumber: TypeAlias = int | float | bool
 
 
-class MatchedArguments(NamedTuple):
+class MatchedArguments(msgspec.Struct, frozen=True):
     """A value for each parameter, and the views of the arrays, which keep their memory alive. Arrays on the
     host are NumPy's, those of a device are the objects that were passed."""
 
@@ -46,7 +47,7 @@ class MatchedArguments(NamedTuple):
     views: dict[str, ArrayView]
 
 
-class _ExpectedArray(NamedTuple):
+class _ExpectedArray(msgspec.Struct, frozen=True):
     param: BufferParam
     dtype: np.dtype[Any]
     shape: tuple[tuple[Expr, LinearSize | None], ...]

@@ -6,8 +6,7 @@ loop needs no counter. Targets without it (`has_lane_masks`) have loops that cou
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
+import msgspec
 from msgspec.structs import replace
 
 from gossamer_ir.analysis.lane_projection import lane_count
@@ -40,7 +39,7 @@ from gossamer_llvm.emitter.types import value_type
 from gossamer_llvm.values.masks import active_lanes, is_ascending
 
 
-class LoopMask(NamedTuple):
+class LoopMask(msgspec.Struct, frozen=True):
     """The mask of the vector of an iteration, and the number of elements, up to which it is true."""
 
     mask: Compare
@@ -88,7 +87,7 @@ def _counts_vectors(loop: For, ramp: Ramp, limit: Expr) -> bool:
 def may_run_without_lanes(emitter: FunctionEmitter, loop: For, loop_mask: LoopMask) -> bool:
     """Return whether an iteration in which no lane is active changes nothing and cannot fail: it only
     accumulates in private vectors, by elements that are loaded under the mask."""
-    mask, limit = loop_mask
+    mask, limit = loop_mask.mask, loop_mask.limit
     if integer_value(limit) is not None:
         return False
     # These were evaluated to compute the limit.
@@ -161,7 +160,7 @@ def emit_masked_loop(
     builder.begin(outside)
 
 
-class _Counted(NamedTuple):
+class _Counted(msgspec.Struct, frozen=True):
     """The counter of a loop: a variable, which `scale` times is compared with `bound`."""
 
     name: str
@@ -179,7 +178,7 @@ class _Counted(NamedTuple):
 
 def _count_positions(emitter: FunctionEmitter, loop: For, loop_mask: LoopMask) -> _Counted:
     """Return positions in arrays as what a loop counts, or else vectors."""
-    mask, limit = loop_mask
+    mask, limit = loop_mask.mask, loop_mask.limit
     assert isinstance(mask.lhs, Ramp)
     lanes, one = emitter.expr(lane_count(mask.lhs.lanes)), index_constant(1)
     positions = position_loop(emitter, loop, limit=limit, step=mask.lhs.lanes.count, mask=mask)

@@ -7,7 +7,7 @@ iterations take much longer than others.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+import msgspec
 
 from gossamer_ir.interchange.kernel_abi import LONG, SHORT
 from gossamer_llvm.abi import workspace_address
@@ -22,7 +22,7 @@ _GROWTH_SHIFT = 3
 takes 0.2 microseconds; with portions that double, it would be 13 times."""
 
 
-class Portions(NamedTuple):
+class Portions(msgspec.Struct, frozen=True):
     """The stack slots of a range of iterations: the first one of the next portion, the number of iterations
     of a portion, and what the function that is asked whether to stop keeps."""
 
@@ -33,7 +33,7 @@ class Portions(NamedTuple):
 
 def allocate_portions(emitter: FunctionEmitter) -> Portions:
     """Reserve the slots."""
-    return Portions(*(emitter.builder.alloca("i64", align=8) for _ in Portions._fields))
+    return Portions(*(emitter.builder.alloca("i64", align=8) for _ in Portions.__struct_fields__))
 
 
 def is_interruptible(emitter: FunctionEmitter, workspace: str) -> str:

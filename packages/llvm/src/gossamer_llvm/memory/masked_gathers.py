@@ -7,8 +7,7 @@ load what the next row selects. Only at the ends of that array the gather is an 
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
+import msgspec
 from msgspec.structs import replace
 
 from gossamer_ir.core.build import add, index, integer_value
@@ -18,7 +17,7 @@ from gossamer_llvm.emitter.function_emitter import FunctionEmitter
 from gossamer_llvm.memory.addresses import are_consecutive_lanes, without_unit_dimensions
 
 
-class WholeGather(NamedTuple):
+class WholeGather(msgspec.Struct, frozen=True):
     """The gather of all lanes, which is in bounds if the elements from `begin` to `end` of the index array
     exist, of which there are `size`."""
 

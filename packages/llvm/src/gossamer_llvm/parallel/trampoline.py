@@ -10,8 +10,6 @@ to stop, and checks whether another thread has failed.
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import msgspec
 
 from gossamer_ir.interchange.kernel_abi import INTERRUPTED
@@ -44,7 +42,7 @@ class _ChunkRange(msgspec.Struct, frozen=True):
     captures: str
 
 
-class _Blocks(NamedTuple):
+class _Blocks(msgspec.Struct, frozen=True):
     """The blocks of the function, in their order."""
 
     take: str
@@ -94,7 +92,7 @@ def define_trampoline(
     portions = allocate_portions(emitter)
     units = Value(builder.value(f"mul i64 {plan.threads.text}, {UNITS_PER_SHARE}"), "int64")
     whole = _ChunkRange(plan, units, "".join(f", {value.typed}" for value in captured))
-    blocks = _Blocks(*(builder.new_block() for _ in _Blocks._fields))
+    blocks = _Blocks(*(builder.new_block() for _ in _Blocks.__struct_fields__))
     thread = _Thread(emitter, closure, whole, portions, blocks)
     builder.fall_into(blocks.take)
     end = _begin_chunk(thread, region)

@@ -6,8 +6,7 @@ group of them would cost as much as a whole one if it were unrolled, too.
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
+import msgspec
 from msgspec.structs import replace
 
 from gossamer_ir.analysis.accesses.linear_form import by_vars
@@ -21,7 +20,7 @@ from gossamer_ir.traversal.names import Namer
 from gossamer_ir.traversal.substitute import substitute_body
 
 
-class VectorGroups(NamedTuple):
+class VectorGroups(msgspec.Struct, frozen=True):
     """A serial loop over groups of vectors, the unrolled loop over the vectors of a group, and the loop over
     lanes; the part of the condition that bounds the position of a lane, the bound, and the other parts."""
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from functools import cache, partial
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
+import msgspec
 from msgspec.structs import replace
 from numpy import ndarray
 
@@ -48,7 +49,7 @@ MAX_REPEATED_CALLS = 64
 """The number of operators and numbers of columns whose last call a tensor keeps."""
 
 
-class PlanPair(NamedTuple):
+class PlanPair(msgspec.Struct, frozen=True):
     """The plan for arrays that were checked, and a function that returns the one whose kernel checks index
     arrays itself, or None if no kernel can."""
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
+import msgspec
 import numpy as np
 
 from gossamer.operator_calls.operands.csr_matrix import POINTERS, SIZES_OF_MATRIX, VALUES_PARAMETER
@@ -41,7 +42,7 @@ class CsrArrays(NamedTuple):
     data: Any
 
 
-class ArraysMatrix(NamedTuple):
+class ArraysMatrix(msgspec.Struct, frozen=True):
     """A matrix in CSR with arrays of any package, whose shapes and dtypes were checked. Kernels check what
     the index arrays contain."""
 
