@@ -19,8 +19,6 @@ SERIALIZED = ("-m", "not unserialized")
 """Options of pytest that select the other tests."""
 WIRED = ("-p", "tests.pytest_plugins.wire")
 """Options of pytest that serialize everything that packages exchange."""
-PAIRS = ("-p", "tests.pytest_plugins.pairs")
-"""Options of pytest that run, of tests with three or more parameters, cases with all pairs of values."""
 PARALLEL = ("-n", "auto", "--maxprocesses", "8", "--dist", "worksteal")
 """Options of pytest-xdist: most tests compile in one thread."""
 NATIVE_TESTS = (
@@ -68,16 +66,15 @@ def run_tests(
     is_wired: bool = True,
 ) -> None:
     """Run the tests of some folders with some options. A wired session first runs those with the mark
-    `unserialized`, as they are, and only the others with the options. With arguments after --, tests run in
-    all their cases."""
+    `unserialized`, as they are, and only the others with the options."""
     pytest = ("python", "-m", "pytest", "-q", *PARALLEL)
     if session.posargs:
         session.run(*pytest, *paths, *session.posargs, env=env)
         return
     if is_wired:
-        session.run(*pytest, *paths, *UNSERIALIZED, *PAIRS, env=env)
+        session.run(*pytest, *paths, *UNSERIALIZED, env=env)
     wired = (*WIRED, *SERIALIZED) if is_wired else ()
-    session.run(*pytest, *paths, *wired, *PAIRS, *options, env=env)
+    session.run(*pytest, *paths, *wired, *options, env=env)
     share_bytecode(session)
 
 
