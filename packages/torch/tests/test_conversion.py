@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
+import scipy.sparse
 import torch
 
+import gossamer as gs
 import gossamer_torch as gt
 from gossamer_ir.errors import ArgumentError
+from gossamer_torch.patterns import kept_pattern
 
 pytestmark = pytest.mark.filterwarnings("ignore:Sparse .* beta:UserWarning")
 
@@ -110,3 +114,28 @@ def test_a_batch_is_not_a_relation():
     with pytest.raises(ArgumentError) as caught:
         gt.RelationalMatrix([A.with_values(torch.ones(2, 1))])
     assert caught.value.code == "operand.shape"
+
+
+@pytest.mark.parametrize("format", ["hyb", "sell"])
+def test_products_are_computed_in_the_format_of_the_tensor_until_its_values_change(format):
+    source = scipy.sparse.random_array(
+        (40, 30), density=0.2, rng=np.random.default_rng(0), dtype=np.float32
+    )
+    tensor = gs.from_scipy(source).asformat(format)
+    A, X = gt.to_sparse_matrix(tensor), torch.randn(30, 3)
+    values = A.values.requires_grad_()
+
+    def factor():
+        return kept_pattern(A.crow, A.col, 30).factor(values, transposed=False)
+
+    assert factor() is tensor
+    dense = torch.from_numpy(source.toarray()).requires_grad_()
+    torch.testing.assert_close(gt.spmm(A, X), dense @ X)
+    gt.spmm(A, X).square().sum().backward()
+    (dense @ X).square().sum().backward()
+    rows = A.rows().long()
+    torch.testing.assert_close(values.grad, dense.grad[rows, A.col.long()], rtol=1e-4, atol=1e-4)
+    with torch.no_grad():
+        values.mul_(2)
+    assert factor() is not tensor
+    torch.testing.assert_close(gt.spmm(A, X), 2 * dense @ X)

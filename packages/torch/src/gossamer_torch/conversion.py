@@ -19,7 +19,8 @@ from gossamer_torch.checks import (
     require_value_tensor,
 )
 from gossamer_torch.counting_sort import counting_order
-from gossamer_torch.numpy_views import shared_array
+from gossamer_torch.numpy_views import dtype_name_of, shared_array
+from gossamer_torch.patterns import kept_pattern
 from gossamer_torch.sparse_matrix import SparseMatrix
 
 SparseOperand: TypeAlias = SparseMatrix | torch.Tensor | SparseTensor | Decomposition
@@ -169,11 +170,19 @@ def _from_blocks(tensor: torch.Tensor, shape: tuple[int, int]) -> SparseMatrix:
 
 
 def matrix_of_gossamer(tensor: SparseTensor | Decomposition) -> SparseMatrix:
-    """Return a tensor of gossamer as a `SparseMatrix`; one in parts is composed again.
+    """Return a tensor of gossamer as a `SparseMatrix`; one in parts is composed again. Products are computed
+    with the tensor itself until somebody writes to the values of the matrix.
 
     >>> import gossamer as gs, scipy.sparse
     >>> matrix_of_gossamer(gs.from_scipy(scipy.sparse.eye_array(2))).to_dense()
     tensor([[1., 0.],
             [0., 1.]], dtype=torch.float64)
     """
-    return matrix_of_torch(to_torch(tensor.tocsr()))
+    csr = tensor.tocsr()
+    matrix = matrix_of_torch(to_torch(csr))
+    # Integers are converted to floats.
+    is_same = csr.value_dtype == dtype_name_of(matrix.values)
+    if csr is not tensor and is_same and not torch.compiler.is_compiling():
+        pattern = kept_pattern(matrix.crow, matrix.col, matrix.shape[1])
+        pattern.keep_stored(matrix.values, tensor)
+    return matrix

@@ -37,6 +37,20 @@ def memoize_with(sources: Sequence[torch.Tensor], what: Hashable, make: Callable
     return result
 
 
+def kept_result(sources: Sequence[torch.Tensor], what: Hashable) -> Any:
+    """Return the result that `memoize_with` keeps for tensors with these contents; None if there is none.
+
+    >>> numbers = torch.tensor([1, 2])
+    >>> print(kept_result([numbers], "list"))
+    None
+    >>> _ = memoize_with([numbers], "list", numbers.tolist)
+    >>> kept_result([numbers], "list")
+    [1, 2]
+    """
+    kept = _kept.get(_Key(what, tuple(map(memory_of, sources))))
+    return None if kept is None or not kept.is_of(sources) else kept.result
+
+
 def copy_with_results(tensor: torch.Tensor) -> torch.Tensor:
     """Return a copy of a tensor that has the kept results of the tensor. Custom operators return copies,
     since compiled graphs reuse the memory of results.

@@ -7,11 +7,11 @@ from typing import NamedTuple
 import numpy as np
 import torch
 
-from gossamer_formats import SparseTensor, from_arrays
+from gossamer_formats import Decomposition, SparseTensor, from_arrays
 from gossamer_formats.internal_api import replace_values, value_array_dtype
 from gossamer_ir.support.arrays import Array
 from gossamer_torch.counting_sort import counting_order
-from gossamer_torch.kept_results import memoize_with
+from gossamer_torch.kept_results import kept_result, memoize_with
 from gossamer_torch.numpy_views import dtype_name_of, shared_array
 
 
@@ -39,6 +39,7 @@ class CheckedPattern:
     def __init__(self, crow: torch.Tensor, col: torch.Tensor, columns: int) -> None:
         self.structure = _structure(shared_array(crow.cpu()), shared_array(col.cpu()), columns)
         self._device = col.device
+        self._has_stored = False
         self._transposed: Transposed | None = None
         self._tensors: dict[bool, PatternTensors] = {}
         self._masks: dict[str, SparseTensor] = {}
@@ -85,6 +86,25 @@ class CheckedPattern:
             structure, order = self.transposed
             values = values.detach().index_select(0, order)
         return replace_values(structure, shared_array(values), dtype_name_of(values))
+
+    def keep_stored(self, values: torch.Tensor, stored: SparseTensor | Decomposition) -> None:
+        """Keep a matrix in another format, or in parts, for products with these values, as long as nobody
+        writes to them."""
+        self._has_stored = True
+        memoize_with([values], _STORED, lambda: stored)
+
+    def factor(self, values: torch.Tensor, *, transposed: bool) -> SparseTensor | Decomposition:
+        """Return the matrix with these values, or the transposed one, for a product: in the format that was
+        kept for the values, if there is one."""
+        if self._has_stored and not transposed:
+            stored: SparseTensor | Decomposition | None = kept_result([values], _STORED)
+            if stored is not None:
+                return stored
+        return self.matrix(values, transposed=transposed)
+
+
+_STORED = "stored"
+"""What is kept with the values of a matrix: the same matrix in the format that it was passed in."""
 
 
 def kept_pattern(crow: torch.Tensor, col: torch.Tensor, columns: int) -> CheckedPattern:

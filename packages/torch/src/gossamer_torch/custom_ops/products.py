@@ -76,7 +76,7 @@ def sparse_product(
     each matrix of a batch if `values` has two dimensions."""
     pattern = kept_pattern(crow, col, columns)
     if values.dim() == 1:
-        matrix = pattern.matrix(values, transposed=transposed)
+        matrix = pattern.factor(values, transposed=transposed)
         return tensor_of(gs.spmm(matrix, shared_array(dense)), dense.dtype)
     products = dense.new_empty(
         (len(dense), pattern.count_rows(transposed=transposed), dense.shape[-1])
