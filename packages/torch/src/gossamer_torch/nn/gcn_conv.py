@@ -12,7 +12,7 @@ from gossamer_torch.nn.adjacency import (
     with_self_loops,
 )
 from gossamer_torch.nn.node_features import channels_of_ends
-from gossamer_torch.nn.propagation import receives_first
+from gossamer_torch.nn.propagation import add_to_product, receives_first
 from gossamer_torch.operators.spmm import spmm
 from gossamer_torch.sparse_matrix import SparseMatrix
 
@@ -73,7 +73,7 @@ class GCNConv(torch.nn.Module):
         if receives_first(x, self.out_channels):
             return torch.nn.functional.linear(spmm(matrix, x), self.lin.weight, self.bias)
         received = spmm(matrix, self.lin(x))
-        return received if self.bias is None else received + self.bias
+        return received if self.bias is None else add_to_product(received, self.bias)
 
     def _matrix_of(
         self, graph: Graph, edge_weight: torch.Tensor | None, x: torch.Tensor

@@ -1,8 +1,10 @@
-"""The order of the two products of a layer: both orders give the same result."""
+"""The two products of a layer, of which both orders give the same result, and sums with them."""
 
 from __future__ import annotations
 
 import torch
+
+from gossamer_torch.func_transforms import has_func_transforms
 
 
 def receives_first(x: torch.Tensor, out_channels: int) -> bool:
@@ -14,3 +16,17 @@ def receives_first(x: torch.Tensor, out_channels: int) -> bool:
     """
     needs_gradient = torch.is_grad_enabled() and not x.requires_grad
     return x.shape[1] <= (2 * out_channels if needs_gradient else out_channels)
+
+
+def add_to_product(product: torch.Tensor, term: torch.Tensor) -> torch.Tensor:
+    """Return the sum of a product that nobody else reads and a term, which is added in place: a new array
+    takes as long as to read the weights.
+
+    >>> product = torch.ones(2, 2)
+    >>> add_to_product(product, torch.tensor([1.0, 2.0])) is product
+    True
+    """
+    # Not in place if the sum has another dtype, or a dimension of a transform that the product lacks.
+    if product.dtype == term.dtype and not has_func_transforms():
+        return product.add_(term)
+    return product + term

@@ -12,7 +12,7 @@ from gossamer_torch.nn.node_features import (
     features_of_ends,
     reduction_of_neighbors,
 )
-from gossamer_torch.nn.propagation import receives_first
+from gossamer_torch.nn.propagation import add_to_product, receives_first
 from gossamer_torch.operators.spmm import spmm
 from gossamer_torch.sparse_matrix import SparseMatrix
 
@@ -96,7 +96,7 @@ class SAGEConv(torch.nn.Module):
         else:
             output = spmm(matrix, source @ self.lin_l.weight.t())
             if self.lin_l.bias is not None:
-                output = output + self.lin_l.bias
+                output = add_to_product(output, self.lin_l.bias)
         return output
 
     def extra_repr(self) -> str:

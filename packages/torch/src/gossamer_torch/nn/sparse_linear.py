@@ -9,7 +9,7 @@ from gossamer_formats import Decomposition, SparseTensor
 from gossamer_ir.errors import ArgumentError
 from gossamer_torch.checks import require_cpu
 from gossamer_torch.conversion import SparseOperand, to_sparse_matrix
-from gossamer_torch.func_transforms import has_func_transforms
+from gossamer_torch.nn.propagation import add_to_product
 from gossamer_torch.nn.pruning import PruneKind, kept_weights
 from gossamer_torch.numpy_views import shared_array, tensor_of
 from gossamer_torch.operators.spmm import spmm
@@ -110,10 +110,8 @@ class SparseLinear(torch.nn.Module):
         tokens = x.reshape(-1, self.in_features)
         product = self._product(tokens.t().contiguous())
         if self.bias is not None:
-            bias = self.bias[:, None]
-            # In place, as nobody else has the product: a new array takes as long as to read the weights. Not
-            # in a view, whose gradient is copied. A transform may have several biases for one product.
-            product = product + bias if has_func_transforms() else product.add_(bias)
+            # Not in the transposed view, whose gradient would be copied.
+            product = add_to_product(product, self.bias[:, None])
         return product.t().reshape(*x.shape[:-1], self.out_features)
 
     def _product(self, columns: torch.Tensor) -> torch.Tensor:
