@@ -72,7 +72,7 @@ def _reduced_axes(storage: Storage, axis: int | None) -> tuple[int, ...]:
     if not -ndim <= number < ndim:
         raise ArgumentError(
             "tensor.axis",
-            f"The axis is {axis!r}; the tensor has {ndim} ndim.",
+            f"The axis is {axis!r}; the tensor has {ndim} dimensions.",
             hint="Give a number of a dimension, or None.",
         )
     return (number % ndim,)
