@@ -32,7 +32,7 @@ def test_run_ends_with_one_object(op, dtype, command, matrix_file):
     assert record["matrix"] == matrix_file
     assert record["shape"] == [30, 40]
     assert record["nnz"] == 240
-    assert record["features"] == (None if baseline_of(op).of_vectors else 7)
+    assert record["features"] == (None if baseline_of(op).is_of_vectors else 7)
     assert (record["dtype"], record["threads"], record["target"]) == (dtype, 2, "generic-cpu")
     assert 0 <= record["max_rel_error"] < 1e-5
     assert isinstance(record["cached"], bool)
