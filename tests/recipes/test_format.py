@@ -58,7 +58,7 @@ WITHOUT_PROGRAM = {
         "sr_bcrs", "v_n_m",
     ),
     "its products have tests of their own, with rows in the lanes of vectors": (
-        "blocked_sell", "sell",
+        "blocked_sell", "sell", "sliced_dia",
     ),
 }  # fmt: skip
 """The formats without a program of the corpus, by the reason."""
@@ -107,7 +107,7 @@ def test_random_parts_are_stored_in_each_format(root):
 
 def test_each_model_of_costs_is_about_one_format(root):
     names = {*format_names(), *COMPOSABLE_FORMATS.names()}
-    paths = [*(root / MODELS).glob("*_times_*.py")]
+    paths = [*(root / MODELS).rglob("*_times_*.py")]
     assert len(paths) > 5
     for path in paths:
         assert len(formats_named_in(path.read_text(), names)) == 1, path.name

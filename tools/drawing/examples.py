@@ -136,6 +136,13 @@ EXAMPLES: dict[str, Example] = {
         matrices.graph(),
         {"height": 4, "sigma": 16},
     ),
+    "sliced_dia": Example(
+        "For products of stencils and other matrices of diagonals with a vector: a diagonal of a slice takes "
+        "one index, and its elements are loaded as vectors, as are those of the dense operand. Other "
+        "diagonals than those of the whole matrix are stored only where they have elements.",
+        matrices.elements(),
+        {"height": 4},
+    ),
     "sr_bcrs": Example(
         "For weights that were pruned in vectors of several rows: a strip has one index for all rows of a "
         "vector, and vectors are computed in groups.",

@@ -22,6 +22,7 @@ from gossamer.operators import operator_named
 from gossamer_formats import SparseTensor
 from gossamer_ir.support.arrays import Array
 from gossamer_tune import Estimate, MatrixProperties, properties_of
+from gossamer_tune.model.vector_products.sliced_diagonals_times_vector import DIAGONAL_HEIGHT
 
 CHOICE_CALLS = 10**9
 """Calls for which any conversion pays."""
@@ -71,6 +72,8 @@ def candidates_of(matrix: MatrixProperties, op: str) -> Iterator[Estimate]:
 
 def _vector_formats(matrix: MatrixProperties) -> Iterator[Estimate]:
     yield from (candidate("sell", height=height) for height in SLICE_HEIGHTS)
+    if matrix.diagonal_fill >= MIN_FILL:
+        yield candidate("sliced_dia", height=DIAGONAL_HEIGHT)
     for size in _filled_blocks(matrix):
         if not matrix.columns % size:
             yield candidate(

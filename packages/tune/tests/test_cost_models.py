@@ -13,6 +13,7 @@ from scipy import sparse
 from gossamer_ir.errors import PluginError
 from gossamer_tune import COST_MODELS, Workload, choose_format, model, properties_of
 from gossamer_tune.cost_models import MODELS
+from gossamer_tune.model import vector_products
 
 PLUGIN = """
 from gossamer_tune import Estimate
@@ -100,5 +101,6 @@ def test_a_name_of_gossamer_is_its_own(install):
 
 
 def test_every_model_of_the_folder_is_in_the_list():
-    files = {info.name for info in pkgutil.iter_modules(model.__path__)}
+    folders = (*model.__path__, *vector_products.__path__)
+    files = {info.name for info in pkgutil.iter_modules(folders)}
     assert {model.__name__ for model in MODELS} == {name for name in files if "_times_" in name}

@@ -27,7 +27,8 @@ FORMATS: dict[str, dict[str, int]] = {
     "bsr": {"block_rows": 2, "block_columns": 3}, "coo": {}, "csc": {}, "csf": {}, "csr": {},
     "dbsr": {"block_rows": 2, "block_columns": 3}, "dcsr": {}, "dia": {}, "ell": {},
     "ell_rows": {"width": 2}, "padded_csr": {"width": 2}, "ragged": {}, "row_groups": {"height": 2},
-    "sell": {}, "sr_bcrs": {"strip": 2, "width": 3}, "tiled_csr": {"tile_columns": 3},
+    "sell": {}, "sliced_dia": {"height": 2}, "sr_bcrs": {"strip": 2, "width": 3},
+    "tiled_csr": {"tile_columns": 3},
 }  # fmt: skip
 """The formats of parts, with their parameters."""
 NO_PARTS = {

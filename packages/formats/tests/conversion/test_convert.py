@@ -37,6 +37,7 @@ PARAMETERS = {
     "padded_csr": ("width",),
     "row_groups": ("height",),
     "sell": ("height", "sigma"),
+    "sliced_dia": ("height",),
     "sr_bcrs": ("strip", "width"),
     "tiled_csr": ("tile_columns",),
 }

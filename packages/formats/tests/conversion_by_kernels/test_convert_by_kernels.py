@@ -53,6 +53,7 @@ PARAMETERS = {
     "ragged": {},
     "row_groups": {"height": 2},
     "sell": {"height": 4, "sigma": 8},
+    "sliced_dia": {"height": 4},
     "sr_bcrs": {"strip": 3, "width": 2},
     "tiled_csr": {"tile_columns": 8},
     "v_n_m": {"rows": 2, "group": 4, "chosen": 4, "slots": 4},
@@ -181,7 +182,7 @@ def test_kernels_convert_tensors_of_three_dimensions(source, destination):
 
 
 @pytest.mark.parametrize("destination", ["coo", "csf"])
-@pytest.mark.parametrize("dimensions", [3, 4])
+@pytest.mark.parametrize("ndim", [3, 4])
 def test_elements_of_several_dimensions_in_any_order_are_sorted_by_kernels(ndim, destination):
     ordered = list_of_elements((4, 5, 9, 7)[:ndim], 150)
     order = np.random.default_rng(10).permutation(ordered.nnz)

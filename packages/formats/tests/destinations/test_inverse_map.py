@@ -67,11 +67,20 @@ def test_contents_of_an_index_array_are_solved_for():
     assert (load.buffer, print_expr(solved.value), solved.extent) == ("OFFSETS", "l1 - l0", None)
 
 
-def test_a_shifted_coordinate_has_no_known_range():
-    inverted = inverse(mapped("i", "j - i"))
-    assert texts(inverted) == {"i": "l0", "j": "l1 + l0"}
+@pytest.mark.parametrize(
+    ("result", "text", "extent"),
+    [
+        ("j - i", "l1 + l0", 13),
+        ("j + i - 5", "l1 - l0 + 5", 13),
+        ("j + i - 4", "l1 - l0 + 4", None),
+        ("j + i", "l1 - l0", None),
+    ],
+)
+def test_a_shifted_coordinate_has_a_range_unless_it_may_be_negative(result, text, extent):
+    inverted = inverse(mapped("i", result))
+    assert texts(inverted) == {"i": "l0", "j": text}
     assert inverted.coordinates["i"].extent == 6
-    assert inverted.coordinates["j"].extent is None
+    assert inverted.coordinates["j"].extent == extent
 
 
 def test_a_negated_coordinate_is_solved_for():

@@ -16,16 +16,21 @@ from typing import Any, TypeAlias
 
 from gossamer_ir.plugins import groups
 from gossamer_ir.plugins.named_objects import NamedObjects
-from gossamer_tune.model.blocked_slices_times_vector import blocked_slices_times_vector
 from gossamer_tune.model.blocks_times_dense import blocks_times_dense
-from gossamer_tune.model.blocks_times_vector import blocks_times_vector
 from gossamer_tune.model.csr_times_dense import csr_times_dense
-from gossamer_tune.model.csr_times_vector import csr_times_vector
 from gossamer_tune.model.estimate import Estimate
 from gossamer_tune.model.groups_times_dense import groups_times_dense
 from gossamer_tune.model.ordered_rows_times_dense import ordered_rows_times_dense
-from gossamer_tune.model.slices_times_vector import slices_times_vector
 from gossamer_tune.model.tiles_times_dense import tiles_times_dense
+from gossamer_tune.model.vector_products.blocked_slices_times_vector import (
+    blocked_slices_times_vector,
+)
+from gossamer_tune.model.vector_products.blocks_times_vector import blocks_times_vector
+from gossamer_tune.model.vector_products.csr_times_vector import csr_times_vector
+from gossamer_tune.model.vector_products.sliced_diagonals_times_vector import (
+    sliced_diagonals_times_vector,
+)
+from gossamer_tune.model.vector_products.slices_times_vector import slices_times_vector
 from gossamer_tune.model.workload import Workload
 from gossamer_tune.properties.matrix_properties import MatrixProperties
 
@@ -37,6 +42,7 @@ MODELS: tuple[CostModel, ...] = (
     csr_times_vector,
     slices_times_vector,
     blocked_slices_times_vector,
+    sliced_diagonals_times_vector,
     ordered_rows_times_dense,
     groups_times_dense,
     tiles_times_dense,

@@ -9,17 +9,25 @@ from scipy import sparse
 from gossamer_machine.machine import Machine
 from gossamer_tune import Workload, properties_of
 from gossamer_tune.cost_models import MODELS
-from gossamer_tune.model.blocked_slices_times_vector import blocked_slices_times_vector
-from gossamer_tune.model.blocks_times_vector import blocks_times_vector
 from gossamer_tune.model.csr_times_dense import csr_times_dense
-from gossamer_tune.model.csr_times_vector import csr_times_vector
 from gossamer_tune.model.groups_times_dense import groups_times_dense
 from gossamer_tune.model.operand_loads import load_cycles
 from gossamer_tune.model.ordered_rows_times_dense import shared_result_cycles
-from gossamer_tune.model.slices_times_vector import shared_row_cycles, slices_times_vector
 from gossamer_tune.model.streamed_values import STREAMED_BYTES, with_streamed
 from gossamer_tune.model.thread_costs import on_threads
 from gossamer_tune.model.tiles_times_dense import packed_load_cycles
+from gossamer_tune.model.vector_products.blocked_slices_times_vector import (
+    blocked_slices_times_vector,
+)
+from gossamer_tune.model.vector_products.blocks_times_vector import blocks_times_vector
+from gossamer_tune.model.vector_products.csr_times_vector import csr_times_vector
+from gossamer_tune.model.vector_products.sliced_diagonals_times_vector import (
+    sliced_diagonals_times_vector,
+)
+from gossamer_tune.model.vector_products.slices_times_vector import (
+    shared_row_cycles,
+    slices_times_vector,
+)
 from gossamer_tune.properties.matrix_properties import RowLengths
 from gossamer_tune.properties.slices import HEIGHTS, slice_fill
 
@@ -101,6 +109,19 @@ def test_slices_of_block_rows_delay_threads_as_slices_of_rows_do():
     one, two = (Workload(machine=EMERALD_RAPIDS, threads=threads) for threads in (1, 2))
     (alone,), (shared,) = (blocked_slices_times_vector(matrix, each) for each in (one, two))
     assert shared.cycles - on_threads(alone.cycles, two) == shared_row_cycles(20_000, two)
+
+
+@pytest.mark.parametrize("machine", [EMERALD_RAPIDS, ZEN_4])
+def test_full_diagonals_cost_less_than_rows_and_others_are_not_considered(machine):
+    workload = Workload(machine=machine)
+    full = MATRIX_PROPERTIES._replace(diagonal_fill=0.95)
+    (diagonals,), (rows,) = (
+        model(full, workload) for model in (sliced_diagonals_times_vector, csr_times_vector)
+    )
+    assert diagonals.cycles < rows.cycles
+    assert diagonals.adds_zeros
+    assert sliced_diagonals_times_vector(full._replace(diagonal_fill=0.5), workload) == ()
+    assert sliced_diagonals_times_vector(full, Workload(machine=machine, features=1)) == ()
 
 
 def test_rows_with_the_columns_of_their_neighbors_cost_less():

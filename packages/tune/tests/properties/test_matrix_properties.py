@@ -8,7 +8,7 @@ from scipy import sparse
 
 from gossamer_machine.schedule_policy.row_lengths import window_rows
 from gossamer_tune import properties_of
-from gossamer_tune.properties.matrix_properties import BLOCK_SIZES
+from gossamer_tune.properties.matrix_properties import BLOCK_SIZES, DIAGONAL_ROWS
 from gossamer_tune.properties.row_sample import GROUP, SAMPLED_ELEMENTS, sample_rows
 from gossamer_tune.properties.slices import HEIGHTS, slice_fill
 
@@ -39,6 +39,17 @@ def test_the_fill_of_blocks_is_that_of_scipy(size):
     matrix = random_matrix((48, 96), density=0.1)
     blocks = matrix.tobsr((size, size))
     assert properties(matrix).block_fill[size] == pytest.approx(matrix.nnz / blocks.data.size)
+
+
+def test_diagonals_of_stencils_are_full_and_those_of_random_columns_are_not():
+    rows = sparse.diags_array([np.ones(160)] * 3, offsets=[-40, 0, 1], shape=(160, 160)).tocsr()
+    slots = sum(
+        len({column - row for row, column in zip(*part.nonzero(), strict=True)}) * DIAGONAL_ROWS
+        for part in (rows[at : at + DIAGONAL_ROWS] for at in range(0, 160, DIAGONAL_ROWS))
+    )
+    assert properties(rows).diagonal_fill == rows.nnz / slots > 0.95
+    assert properties(random_matrix((160, 160), density=0.05)).diagonal_fill < 0.2
+    assert properties(random_matrix((0, 3))).diagonal_fill == 0
 
 
 @pytest.mark.parametrize("dtype", [np.int32, np.int64])

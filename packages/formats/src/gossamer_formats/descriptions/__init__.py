@@ -24,6 +24,7 @@ NAMES = (
     "ragged",
     "row_groups",
     "sell",
+    "sliced_dia",
     "sr_bcrs",
     "tiled_csr",
     "v_n_m",

@@ -191,8 +191,24 @@ def _remainder(equation: _Equation, solved: Mapping[Expr, Solved]) -> Solved:
     for atom, coefficient in solved_terms:
         value = sub(value, mul(solved[atom].value, index(coefficient)))
     value = add(value, index(-equation.form.constant))
-    is_plain = not solved_terms and equation.form.constant == 0
-    return Solved(value, equation.logical.extent if is_plain else None)
+    return Solved(value, _extent_of_remainder(equation, solved))
+
+
+def _extent_of_remainder(equation: _Equation, solved: Mapping[Expr, Solved]) -> int | None:
+    """Return the number of values from 0 on that a remainder may have; None if it may be negative."""
+    least, extent = -equation.form.constant, equation.logical.extent
+    if extent is None:
+        return None
+    extent += least
+    for atom, coefficient in equation.form.terms.items():
+        if atom not in solved:
+            continue
+        count = solved[atom].extent
+        if count is None:
+            return None
+        least -= max(coefficient, 0) * (count - 1)
+        extent += max(-coefficient, 0) * (count - 1)
+    return extent if least >= 0 else None
 
 
 def _digits(unknowns: list[tuple[Expr, int]], remainder: Solved) -> dict[Expr, Solved]:

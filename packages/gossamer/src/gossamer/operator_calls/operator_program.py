@@ -140,7 +140,8 @@ def _rewrite(module: Module, program: OperatorProgram) -> Module:
 def _over_format(module: Module, format: StoredFormat) -> Module:
     """Return the module with this format instead of the buffers that have the axes of the matrix. If it
     initializes its result, then only the elements that are visited, unless it is the whole matrix."""
-    from gossamer.operator_calls.rewrites.whole_blocks import without_partial_blocks
+    from gossamer.operator_calls.rewrites.separate_inits import separate_inits
+    from gossamer.operator_calls.rewrites.whole_blocks import block_counts, without_partial_blocks
     from gossamer_ir.transform.decomposition.decomposition_error import DecompositionError
     from gossamer_ir.transform.decomposition.program_in_parts import program_in_parts
     from gossamer_ir.transform.decomposition.rows_of_parts import RowsOfParts
@@ -152,6 +153,10 @@ def _over_format(module: Module, format: StoredFormat) -> Module:
         if buffer.axes == MATRIX_AXES
     )
     sizes = {PART_SUFFIX: dict(format.sizes)}
+    may_extend = not format.has_whole_blocks and block_counts(format.description)
+    if may_extend and not format.description.index_arrays:
+        # Rows of blocks that extend beyond the matrix would be initialized under a condition.
+        module = separate_inits(module)
     rows = RowsOfParts() if format.is_whole else RowsOfParts((PART_SUFFIX,), are_all=True)
     try:
         rewritten = program_in_parts(

@@ -96,6 +96,46 @@ def test_results_of_block_rows_need_registers(height, rule):
     assert schedule_report(module, TARGET).rule == rule
 
 
+DIAGONALS = """
+@T.prim_func
+def diagonals(x: T.handle, y: T.handle, a: T.handle, p: T.handle, q: T.handle, m: T.int64, n: T.int64,
+              slices: T.int64, nnz: T.int64) -> None:
+    T.func_attr({"sparse_tir_level": 2})
+    S = T.sp.dense_fixed(slices)
+    D = T.sp.compressed_varied(S, (n + 31, nnz), (p, q), "int32")
+    R = T.sp.dense_fixed(32)
+    M = T.sp.dense_fixed(m)
+    N = T.sp.dense_fixed(n)
+    A = T.sp.match_buffer(a, (S, D, R), "float32")
+    X = T.sp.match_buffer(x, (N,), "float32")
+    Y = T.sp.match_buffer(y, (M,), "float32")
+    with T.sp.iteration([S, D, R], "SRS", "diagonals") as [s, d, r]:
+        if s * 32 + r < m and d + r - 31 >= 0 and d + r - 31 < n:
+            Y[s * 32 + r] = Y[s * 32 + r] + A[s, d, r] * X[d + r - 31]
+"""
+NOT_DIAGONALS = {
+    "rows may not exist": DIAGONALS.replace("r < m", "r < n"),
+    "rows of slices overlap": DIAGONALS.replace("s * 32", "s * 16"),
+    "columns after the last one": DIAGONALS.replace("d + r - 31 < n", "d + r - 30 < n + 1"),
+    "columns before the first one": DIAGONALS.replace("d + r - 31 >= 0", "d + r >= 0"),
+    "a symbolic height": DIAGONALS.replace("fixed(32)", "fixed(slices)"),
+    "rows that are no dimension": DIAGONALS.replace('"SRS"', '"SRR"'),
+    "no reduction": DIAGONALS.replace("Y[s * 32 + r] + A", "A"),
+}
+
+
+@pytest.mark.parametrize(("target", "lanes"), [(TARGET, 16), (NARROW, 4), (WIDE, 16)])
+def test_rows_of_diagonals_are_whole_vectors(target, lanes):
+    report = schedule_report(parse_module(DIAGONALS), target)
+    assert report.rule == "slice_spmv"
+    assert report.decisions[0].what == f"the 32 rows of a slice in vectors of {lanes}"
+
+
+@pytest.mark.parametrize("text", NOT_DIAGONALS.values(), ids=NOT_DIAGONALS)
+def test_other_diagonals_run_as_written(text):
+    assert schedule_report(parse_module(text), TARGET).rule is None
+
+
 LOOP = """
 @T.prim_func
 def main(data: T.handle, indptr: T.handle, indices: T.handle, rows: T.handle, x: T.handle,

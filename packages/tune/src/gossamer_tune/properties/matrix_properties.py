@@ -28,6 +28,9 @@ GROUP_HEIGHTS = (2, 3, 4)
 """The numbers of rows of a group whose fill is measured. Groups of 6 rows, for which registers hold tiles of
 4 vectors only, were never the fastest format (measured with 15 matrices on Emerald Rapids)."""
 
+DIAGONAL_ROWS = 16
+"""The rows of a slice whose diagonals are counted: they divide the rows of a group of the sample."""
+
 
 class RowLengths(NamedTuple):
     """The numbers of elements in rows: mean, standard deviation and largest; and the number of rows without
@@ -73,6 +76,8 @@ class MatrixProperties(NamedTuple):
     group_fill: Mapping[int, float]
     """For each number of neighboring rows of a group, the fraction of the slots of `row_groups` that are
     elements."""
+    diagonal_fill: float = 0.0
+    """The fraction of the slots of diagonals, in slices of `DIAGONAL_ROWS` rows, that are elements."""
     reuse: ColumnReuse | None = None
     """How soon columns occur again in the order of the rows."""
     ordered_reuse: ColumnReuse | None = None
@@ -116,6 +121,7 @@ def properties_of(shape: tuple[int, int], indptr: Array, indices: Array) -> Matr
         near_groups=groups[NEAR_GROUP],
         slice_fill={height: slice_fill(lengths, height=height) for height in HEIGHTS},
         group_fill={height: _group_fill(groups[height], height) for height in GROUP_HEIGHTS},
+        diagonal_fill=_diagonal_fill(sample, columns),
     )
 
 
@@ -173,6 +179,15 @@ def _group_fill(groups: GroupedColumns, height: int) -> float:
     """Return the fraction of the slots of groups of this many rows that are elements: each column of a group
     has a slot for each of its rows."""
     return 1 / (height * groups.fresh) if groups.fresh else 0.0
+
+
+def _diagonal_fill(sample: RowSample, columns: int) -> float:
+    if not sample.columns.size:
+        return 0.0
+    slices, rows = np.divmod(sample.rows, DIAGONAL_ROWS)
+    # A number for each diagonal of a slice: the column in its last row, which may be outside of the matrix.
+    diagonals = slices * (columns + DIAGONAL_ROWS) + sample.columns + DIAGONAL_ROWS - 1 - rows
+    return sample.columns.size / (distinct_count(diagonals) * DIAGONAL_ROWS)
 
 
 def _bandwidth(sample: RowSample, shape: tuple[int, int]) -> float:

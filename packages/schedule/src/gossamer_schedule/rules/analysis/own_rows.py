@@ -7,7 +7,7 @@ import msgspec
 from gossamer_ir.arith.offsets import load_of_index
 from gossamer_ir.arith.prover import Prover
 from gossamer_ir.core.axis_kinds import is_full
-from gossamer_ir.core.build import ONE, index_var, widen
+from gossamer_ir.core.build import ONE, add, index, index_var, mul, widen
 from gossamer_ir.core.conditions import conjuncts, in_range
 from gossamer_ir.facts.fact_index import fact_index
 from gossamer_ir.nodes import (
@@ -22,7 +22,7 @@ from gossamer_ir.nodes import (
     Var,
 )
 from gossamer_ir.support.items_by_name import items_by_name
-from gossamer_schedule.rules.analysis.iterations import buffers_by_name
+from gossamer_schedule.rules.analysis.iterations import buffers_by_name, prover_in
 
 
 class _ListedRow(msgspec.Struct, frozen=True):
@@ -66,6 +66,20 @@ def selects_own_row(
     facts = fact_index(function.facts)
     is_inside = _is_inside(listed.row, length, condition, Prover(function.facts))
     return is_inside and facts.holds(listed.load.buffer, Distinct)
+
+
+def numbers_own_row(
+    function: Function, iteration: Iteration, store: Store, condition: Expr | None, *, size: int
+) -> bool:
+    """Return whether the first and the last axis of an iteration, of which the last has `size` elements,
+    number a row of the output: `first * size + last`. It exists where the condition holds."""
+    output = buffers_by_name(function).get(store.buffer)
+    first, *_, last = map(index_var, iteration.vars)
+    number = add(mul(first, index(size)), last)
+    if output is None or store.indices != (number,):
+        return False
+    length, *_ = [items_by_name(function.axes)[name].length for name in output.axes] or [ONE]
+    return _is_inside(number, length, condition, prover_in(function, iteration))
 
 
 # Other operations: nothing is concluded from them.

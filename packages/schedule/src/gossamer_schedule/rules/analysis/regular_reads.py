@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from gossamer_ir.core.axis_kinds import indices_of, is_dense_root, is_varied
 from gossamer_ir.core.build import index_var, integer_value
-from gossamer_ir.core.conditions import in_range
+from gossamer_ir.core.conditions import conjuncts, in_range
 from gossamer_ir.nodes import (
     Axis,
     Expr,
@@ -47,17 +47,21 @@ def reads_regularly(function: Function, iteration: Iteration, *, lane: str | Non
     return all(map(is_regular, _loads(iteration)))
 
 
-def reads_in_bounds(function: Function, iteration: Iteration) -> bool:
-    """Return whether all loads are in bounds: each index is a variable in its own axis, or it is proved, such
-    as that of a column of a block."""
+def reads_in_bounds(
+    function: Function, iteration: Iteration, *, condition: Expr | None = None
+) -> bool:
+    """Return whether all loads are in bounds where a condition holds: each index is a variable in its own
+    axis, or it is proved, such as that of a column of a block, or the condition says so."""
+    stated = set(conjuncts(condition))
     buffers, axes = buffers_by_name(function), items_by_name(function.axes)
     iterated, prover = _iterated_axes(function, iteration), prover_in(function, iteration)
 
     def is_inside(index: Expr, axis: Axis) -> bool:
         if _is_within(index, axis, iterated):
             return True
-        conditions = in_range(index, axis.length)
-        return is_dense_root(axis) and all(prover.proves(condition) for condition in conditions)
+        return is_dense_root(axis) and all(
+            part in stated or prover.proves(part) for part in in_range(index, axis.length)
+        )
 
     return all(
         load.buffer in buffers

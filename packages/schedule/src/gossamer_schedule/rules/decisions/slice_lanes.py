@@ -30,11 +30,12 @@ def work_per_slot(block_height: int, block_width: int) -> int:
     return block_width * (WORK_PER_SLOT + block_height - 1)
 
 
-def slice_lanes(height: int) -> int:
-    """Return the lanes of the vectors that hold the rows of a slice; 1 if vectors do not pay.
+def slice_lanes(height: int, most: int = LANES) -> int:
+    """Return the lanes of the vectors that hold the rows of a slice, at most this many; 1 if vectors do not
+    pay.
 
-    >>> slice_lanes(32), slice_lanes(12), slice_lanes(7), slice_lanes(1024)
-    (8, 4, 1, 1)
+    >>> slice_lanes(32), slice_lanes(12), slice_lanes(7), slice_lanes(1024), slice_lanes(32, 16)
+    (8, 4, 1, 1, 16)
     """
-    lanes = gcd(height, LANES)
+    lanes = gcd(height, most)
     return lanes if height <= MAX_SLICE_VECTORS * lanes else 1

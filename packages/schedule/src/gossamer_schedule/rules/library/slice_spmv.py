@@ -2,7 +2,7 @@
 
 All rows of a slice have the same number of slots, so that no branch depends on the length of a row. Terms
 are added in the order of the row, as in scalar code. In slices of block rows, an element of the vector is
-gathered once for all rows of a block.
+gathered once for all rows of a block. The rows of a diagonal have consecutive columns, which are loaded.
 """
 
 from __future__ import annotations
@@ -11,7 +11,11 @@ from gossamer_ir.nodes import Module
 from gossamer_machine.machine import Machine
 from gossamer_schedule.rules.decisions.parallel_rows import run_rows_in_parallel
 from gossamer_schedule.rules.decisions.slice_lanes import WORK_PER_SLICE, slice_lanes, work_per_slot
-from gossamer_schedule.rules.patterns.sliced_reduction import SlicedReduction, sliced_reduction
+from gossamer_schedule.rules.patterns.sliced_reduction import (
+    SlicedReduction,
+    sliced_diagonals,
+    sliced_reduction,
+)
 from gossamer_schedule.rules.schedule_rule import PatternMatch, RuleContext, schedule_rule
 from gossamer_schedule.rules.steps.register_tiles import TileNest, run_in_vectors
 from gossamer_schedule.rules.steps.trace_builder import Accumulator, TraceBuilder
@@ -22,16 +26,17 @@ SAME_LENGTH = "have the same number of slots, so that no branch depends on the l
 
 @schedule_rule(
     pattern='`out[ROWS[s, r]] = out[ROWS[s, r]] op ...` over slices of rows (`[S, W, R, J]`, "SRSR") or of '
-    'block rows (`[S, W, II, JI, R, JO]`, "SRSRSR")',
-    programs="SELL times a vector, also in blocks",
+    'block rows (`[S, W, II, JI, R, JO]`, "SRSRSR"); the same for `out[s * height + r]` over diagonals '
+    '(`[S, D, R]`, "SRS")',
+    programs="SELL times a vector, also in blocks; diagonals in slices of rows times a vector",
     schedule="the rows of a slice in lanes, their results in registers until the end of the slice",
     replaces_conversion=True,
 )
 def slice_spmv(module: Module, context: RuleContext) -> PatternMatch | None:
     """Return the schedule for a reduction over slots of slices of rows; None for any other program."""
-    pattern = sliced_reduction(module)
+    pattern = sliced_reduction(module) or sliced_diagonals(module)
     # Without lanes the rule declines, and operators convert the matrix to CSR.
-    lanes = 1 if pattern is None else slice_lanes(pattern.height)
+    lanes = 1 if pattern is None else _lanes(pattern, context.machine)
     if pattern is None or lanes == 1 or not _has_registers(pattern, lanes, machine=context.machine):
         return None
     trace = context.new_trace()
@@ -47,6 +52,14 @@ def slice_spmv(module: Module, context: RuleContext) -> PatternMatch | None:
         per_row=WORK_PER_SLICE,
     )
     return PatternMatch(pattern.text, trace)
+
+
+def _lanes(pattern: SlicedReduction, machine: Machine) -> int:
+    """Return the lanes that hold the rows of a slice. Rows of a diagonal have consecutive columns, so that
+    whole vectors are loaded, where other rows gather."""
+    if pattern.element is None and not machine.is_scalable:
+        return slice_lanes(pattern.height, machine.lanes(pattern.dtype))
+    return slice_lanes(pattern.height)
 
 
 def _has_registers(pattern: SlicedReduction, lanes: int, *, machine: Machine) -> bool:

@@ -21,7 +21,7 @@ from gossamer_ir.core.lowered_names import data_name
 from gossamer_ir.nodes import Axis, Function, Iteration, Store
 from gossamer_ir.traversal.free_vars import free_vars
 from gossamer_schedule.rules.analysis.iterations import axes_of, single_iteration_pattern
-from gossamer_schedule.rules.analysis.own_rows import selects_own_row
+from gossamer_schedule.rules.analysis.own_rows import numbers_own_row, selects_own_row
 from gossamer_schedule.rules.analysis.regular_reads import reads_in_bounds
 from gossamer_schedule.rules.analysis.slots import slots_before
 
@@ -30,15 +30,17 @@ class SlicedReduction(msgspec.Struct, frozen=True):
     """`out[ROWS[s, r]] = out[ROWS[s, r]] op ...` over slice s, slot w, row r of the slice and the one element
     j of the row in the slot, where the values of ROWS are distinct.
 
-    In slices of block rows, whose slots are blocks, it is `out[ROWS[s, r] * block_height + ii] = ...`, also
-    over the columns of a block. Names of loops, the block and the output are those of the loop stage.
+    Where slots are diagonals, it is `out[s * height + r] = ...`, and there is no j. In slices of block rows,
+    whose slots are blocks, it is `out[ROWS[s, r] * block_height + ii] = ...`, also over the columns of a
+    block. Names of loops, the block and the output are those of the loop stage.
     """
 
     block: str
     slice: str
     slot: str
     row: str
-    element: str
+    element: str | None
+    """The loop over the one element of a row in a slot; None if slots are diagonals."""
     inner_row: str | None
     """The loop over the rows of a block; None if slots are elements."""
     inner_column: str | None
@@ -116,6 +118,43 @@ def sliced_reduction(function: Function, iteration: Iteration) -> SlicedReductio
     )
 
 
+@single_iteration_pattern
+def sliced_diagonals(function: Function, iteration: Iteration) -> SlicedReduction | None:
+    """Return the pattern of a coordinate module of one iteration; None for any other program.
+
+    It is `out[s * height + r] = out[s * height + r] op ...` over slice s, diagonal d and row r of the slice.
+    """
+    body, condition = split_condition(iteration.body)
+    reduction = _reduction(body)
+    axes = axes_of(function, iteration)
+    if reduction is None or not _are_sliced(axes, kinds=iteration.kinds):
+        return None
+    (s, d, r), height = iteration.vars, integer_value(axes[2].length)
+    if height is None or height < 2:
+        return None
+    if not numbers_own_row(function, iteration, reduction.store, condition, size=height):
+        return None
+    # The element of the output exists where the condition holds; the other loads are checked here.
+    terms = (replace(reduction.store, indices=(), value=reduction.value),)
+    if not reads_in_bounds(function, replace(iteration, body=terms), condition=condition):
+        return None
+    return SlicedReduction(
+        block=iteration.name,
+        slice=s,
+        slot=d,
+        row=r,
+        element=None,
+        inner_row=None,
+        inner_column=None,
+        height=height,
+        block_height=1,
+        block_width=1,
+        output=data_name(reduction.store.buffer),
+        dtype=dtype_of(reduction.store.value),
+        before=slots_before(axes[1], s, element=s),
+    )
+
+
 def _roles(function: Function, iteration: Iteration, store: Store) -> _SliceRoles | None:
     """Return the roles of the variables; None if the axes are not those of slices."""
     axis_of_var = dict(zip(iteration.vars, axes_of(function, iteration), strict=False))
@@ -154,6 +193,21 @@ def _is_sliced(slices: Axis, slots: Axis, rows: Axis, elements: Axis, *, kinds: 
         and indices_of(elements) is not None
         and not is_varied(elements)
         and width_of(elements) == ONE
+    )
+
+
+def _are_sliced(axes: tuple[Axis, ...], *, kinds: str) -> bool:
+    """Return whether axes are those of slices, of their diagonals, and of the rows of a slice."""
+    if kinds != "SRS" or len(axes) != 3:
+        return False
+    slices, diagonals, rows = axes
+    return (
+        is_dense_root(slices)
+        and diagonals.parent == slices.name
+        and indices_of(diagonals) is not None
+        and is_varied(diagonals)
+        and indptr_of(diagonals) is not None
+        and is_dense_root(rows)
     )
 
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from gossamer_tune.model.blocks_times_dense import MIN_FILL
 from gossamer_tune.model.element_loads import late_cycles
 from gossamer_tune.model.estimate import Estimate
-from gossamer_tune.model.slices_times_vector import (
+from gossamer_tune.model.streamed_values import vector_product_cycles
+from gossamer_tune.model.vector_products.slices_times_vector import (
     SLOT_CYCLES,
     shared_row_cycles,
     slice_cycles,
 )
-from gossamer_tune.model.streamed_values import vector_product_cycles
 from gossamer_tune.model.workload import Workload
 from gossamer_tune.properties.matrix_properties import MatrixProperties
 from gossamer_tune.properties.slices import HEIGHT

@@ -1,0 +1,1 @@
+"""The costs of products with a vector, a file for each format."""
