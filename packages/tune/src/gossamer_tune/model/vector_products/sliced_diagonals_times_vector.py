@@ -20,14 +20,15 @@ the fill of slices of `DIAGONAL_HEIGHT` rows may be lower than that of the rows 
 
 VECTOR_CYCLES = PerCpu(5.0, 10.0)
 """Cycles for a vector of a diagonal: a load of the dense operand, whose lanes outside of it are masked, and a
-multiply-add (measured on Emerald Rapids with 7 stencils and bands in both precisions. Zen 4, where it was not
-measured, computes vectors of 512 bits in two halves.)"""
+multiply-add (estimated, not fitted, from the times of 7 stencils and bands on Emerald Rapids. Zen 4, where it
+was not measured, computes vectors of 512 bits in two halves.)"""
 
 SLICE_CYCLES = 20.0
 """Cycles for a slice besides its diagonals: its loop ends, and its results are stored."""
 
-CONVERSION_CYCLES = 60.0
-"""Cycles for a slot that is converted."""
+CONVERSION_CYCLES = 30.0
+"""Cycles for a slot that is converted (measured on one thread of Emerald Rapids with three stencils: 19 to
+30)."""
 
 
 def sliced_diagonals_times_vector(
