@@ -5,7 +5,8 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
+from itertools import chain
 from pathlib import Path
 
 FOLDER = "docs/extending"
@@ -54,3 +55,27 @@ def definitions(tree: ast.Module | ast.ClassDef) -> Iterator[tuple[str, ast.stmt
         elif isinstance(node, (ast.Assign, ast.AnnAssign)):
             target = node.targets[0] if isinstance(node, ast.Assign) else node.target
             yield ast.unparse(target), node
+
+
+def named_together(tree: ast.Module, names: Collection[str]) -> Iterator[str]:
+    """Yield the functions and constants that have two or more of the names in comparisons, cases of `match`,
+    tuples, lists, sets or dicts."""
+    for definition, body in definitions(tree):
+        together = {*chain.from_iterable(_constants_in(node) for node in ast.walk(body))}
+        if len(together & {*names}) > 1:
+            yield definition
+
+
+def _constants_in(node: ast.AST) -> Iterator[object]:
+    """Yield the constants that a node of the syntax tree compares or contains by itself."""
+    items: list[ast.expr | None] = []
+    match node:
+        case ast.Compare():
+            items = [node.left, *node.comparators]
+        case ast.MatchValue():
+            items = [node.value]
+        case ast.Dict():
+            items = node.keys
+        case ast.Tuple() | ast.List() | ast.Set():
+            items = node.elts
+    yield from (item.value for item in items if isinstance(item, ast.Constant))

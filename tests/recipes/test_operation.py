@@ -4,7 +4,6 @@ an entry for each. All other code that names several is right for a new one."""
 from __future__ import annotations
 
 import ast
-from itertools import chain
 from typing import get_args
 
 import numpy as np
@@ -23,14 +22,15 @@ from tests.fuzzing.lowered import evaluator
 from tests.fuzzing.oracle import arithmetic
 from tests.recipes.other_types import wrong_comments
 from tests.recipes.recipe_pages import (
-    definitions,
     listed_files,
+    named_together,
     path_of,
 )
 
 pytestmark = pytest.mark.unserialized
 
 BINARY, UNARY, REDUCERS = ({*get_args(literal)} for literal in (BinaryOp, UnaryOp, ReduceOp))
+OPERATIONS = BINARY | UNARY
 DIVISIONS = operations.DIVISIONS
 _DEFINED_FOR = {
     "any": {"int", "float", "bool"},
@@ -72,8 +72,8 @@ TABLES = [
 """The tables with an entry for each operation, and the operations. What is added to a table is written in
 another way, or has no integers."""
 ORACLES = [
-    (elementwise_results.ROWS, BINARY | UNARY | {*get_args(CompareOp)}),
-    ({**arithmetic._BINARY, **arithmetic._INTEGER, **arithmetic._UNARY}, BINARY | UNARY),
+    (elementwise_results.ROWS, OPERATIONS | {*get_args(CompareOp)}),
+    ({**arithmetic._BINARY, **arithmetic._INTEGER, **arithmetic._UNARY}, OPERATIONS),
     ({*evaluator.OPERATORS, "div", "shl", "shr"}, BINARY),
 ]
 """The oracles of programs, and the operations that they must know. The evaluator of lowered programs
@@ -108,34 +108,9 @@ def test_all_other_code_that_names_operations_says_what_it_does_with_others(root
 
     def groups_in(path, text):
         is_listed = path.relative_to(root).as_posix() in listed
-        return set() if is_listed else {*named_together(tree_of(text))}
+        return set() if is_listed else {*named_together(tree_of(text), OPERATIONS)}
 
     assert wrong_comments(root, "operations", groups_in) == []
-
-
-def named_together(tree):
-    """The functions and constants that name two or more operations in comparisons, cases of `match`, tuples,
-    lists, sets or dicts."""
-    for name, definition in definitions(tree):
-        named = [operations_in(node) for node in ast.walk(definition)]
-        if len({*chain(*named)}) > 1:
-            yield name
-
-
-def operations_in(node):
-    """The operations that a node of the syntax tree names by itself."""
-    match node:
-        case ast.Compare():
-            items = [node.left, *node.comparators]
-        case ast.MatchValue():
-            items = [node.value]
-        case ast.Dict():
-            items = node.keys
-        case ast.Tuple() | ast.List() | ast.Set():
-            items = node.elts
-        case _:
-            return set()
-    return {item.value for item in items if isinstance(item, ast.Constant)} & (BINARY | UNARY)
 
 
 @pytest.mark.parametrize(
@@ -151,7 +126,7 @@ def operations_in(node):
     ],
 )
 def test_operations_that_are_named_together_are_found(text):
-    assert len([*named_together(ast.parse(text))]) == 1
+    assert len([*named_together(ast.parse(text), OPERATIONS)]) == 1
 
 
 @pytest.mark.parametrize(
@@ -163,4 +138,4 @@ def test_operations_that_are_named_together_are_found(text):
     ids=["one operation", "construction"],
 )
 def test_what_names_one_operation_or_makes_some_is_right_for_a_new_one(text):
-    assert [*named_together(ast.parse(text))] == []
+    assert [*named_together(ast.parse(text), OPERATIONS)] == []

@@ -1,5 +1,6 @@
 """Kernels as CUDA C++: their text, and what is refused."""
 
+import re
 from importlib import resources
 from typing import get_args
 
@@ -10,6 +11,7 @@ from gossamer_cuda_mma_sp.cuda_cpp.expressions import CPP_NAMES
 from gossamer_cuda_mma_sp.cuda_cpp.print_cuda import print_cuda
 from gossamer_cuda_mma_sp.device_code import DeviceCode, kernels_of
 from gossamer_cuda_mma_sp.target.gpu import gpu_of
+from gossamer_ir.core.math_functions import INSTRUCTIONS
 from gossamer_ir.errors import UnsupportedError
 from gossamer_ir.interchange.records import Target
 from gossamer_ir.nodes import BinaryOp, CompareOp, ReduceOp, UnaryOp
@@ -27,6 +29,15 @@ def test_each_operation_of_vectors_is_in_the_prelude(op):
     prelude = resources.files("gossamer_cuda_mma_sp.cuda_cpp").joinpath("prelude.cuh").read_text()
     name = CPP_NAMES.get(op, op)
     assert any(f"{kind}({name})" in prelude for kind in ("GS_UNARY", "GS_BINARY"))
+
+
+@pytest.mark.parametrize("name", sorted(INSTRUCTIONS))
+def test_each_math_function_that_is_an_instruction_is_in_the_prelude(name):
+    prelude = resources.files("gossamer_cuda_mma_sp.cuda_cpp").joinpath("prelude.cuh").read_text()
+    of_scalars = rf"__device__ T {name}\(T|GS_FUNCTION\({name},"
+    of_vectors = rf"__device__ vec<T, N> {name}\(|GS_UNARY\({name}\)"
+    assert re.search(of_scalars, prelude)
+    assert re.search(of_vectors, prelude)
 
 
 @pytest.mark.parametrize("op", get_args(ReduceOp))

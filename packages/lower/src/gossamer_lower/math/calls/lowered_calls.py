@@ -6,12 +6,10 @@ from collections.abc import Collection
 
 from gossamer_ir.core.dtypes import DType
 from gossamer_ir.core.expression_kinds import dtype_of
+from gossamer_ir.core.math_functions import INSTRUCTIONS
 from gossamer_ir.core.operations import DIVISIONS
 from gossamer_ir.errors import UnsupportedError
 from gossamer_ir.nodes import Binary, Call, Node
-
-INTEGER_FUNCTIONS = ("find_nth_bit",)
-"""Functions of integers that are lowered unless they are instructions."""
 
 
 # Other expressions: none lacks an instruction but calls and divisions.
@@ -23,8 +21,9 @@ def is_lowered(node: Node, instructions: Collection[str]) -> bool:
     if not isinstance(node, Call):
         return False
     dtype = DType.parse(node.dtype)
+    # Not `LOWERED`, which also has functions of floats, and is in a module that imports the arithmetic.
     return dtype.computed_in != dtype.scalar or (
-        node.function not in instructions and (dtype.is_float or node.function in INTEGER_FUNCTIONS)
+        node.function not in instructions and (dtype.is_float or node.function not in INSTRUCTIONS)
     )
 
 
