@@ -1,4 +1,4 @@
-"""The table of rules in `docs/architecture.md`: what the decorator of each rule declares."""
+"""The table of rules in `docs/schedules.md`: what the decorator of each rule declares."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 from gossamer_schedule.rules import RULES
 from tools import ROOT, with_table
 
-DOCUMENT = ROOT / "docs/architecture.md"
+DOCUMENT = ROOT / "docs/schedules.md"
 HEADER = "| rule | pattern | programs | schedule |"
 
 

@@ -2,7 +2,7 @@
 
 A rule is added here by one line in `ORDERED_RULES`, at its place; the first rule that matches is used. The
 rules that `schedule_report` tries for a program, those that `fused_rows` and `separate_iterations` try for
-its iterations, and the table in `docs/architecture.md` follow from this list and from what the decorator of
+its iterations, and the table in `docs/schedules.md` follow from this list and from what the decorator of
 each rule declares.
 """
 
