@@ -106,7 +106,7 @@ def build_kernel(
     return BuiltKernel(kernel, _milliseconds_since(start), is_cached, key)
 
 
-def build_named(
+def build_by_identity(
     identity: bytes,
     make_module: Callable[[], Module],
     *,
@@ -162,12 +162,14 @@ def compile_artifact(
 @cache
 def fact_checker(target: str) -> FactChecker:
     """Return a checker of facts about arrays with kernels for a target."""
-    return GeneratedCheck(partial(kernel_named, target=target))
+    return GeneratedCheck(partial(kernel_by_identity, target=target))
 
 
-def kernel_named(identity: bytes, make_module: Callable[[], Module], *, target: str) -> Kernel:
-    """Return the kernel of `build_named` alone."""
-    return build_named(identity, make_module, target=target).kernel
+def kernel_by_identity(
+    identity: bytes, make_module: Callable[[], Module], *, target: str
+) -> Kernel:
+    """Return the kernel of `build_by_identity` alone."""
+    return build_by_identity(identity, make_module, target=target).kernel
 
 
 def _kernel_of(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import cache, partial
 
-from gossamer.build_kernels import build_named
+from gossamer.build_kernels import build_by_identity
 from gossamer.resolve_target import machine_for
 from gossamer.targets import DEFAULT_TARGET
 from gossamer_backend import Kernel
@@ -19,7 +19,7 @@ def compile_conversion(module: Module) -> Kernel:
 
     The loops are only tried if the kernel is not in a cache. Raises as `gossamer.compile` does.
     """
-    return build_named(b"conversion " + dumps(module), partial(_schedule, module)).kernel
+    return build_by_identity(b"conversion " + dumps(module), partial(_schedule, module)).kernel
 
 
 @cache

@@ -124,13 +124,13 @@ def test_slots_without_an_element_do_not_read_operands():
 
 def test_parts_of_equal_format_and_width_are_compiled_once(monkeypatch):
     compiled = []
-    build = build_kernels.build_named
+    build = build_kernels.build_by_identity
 
     def counted(*args, **keywords):
         compiled.append(args)
         return build(*args, **keywords)
 
-    monkeypatch.setattr(build_kernels, "build_named", counted)
+    monkeypatch.setattr(build_kernels, "build_by_identity", counted)
     # No other test asks for this number of columns, so that no kernel is in memory.
     stored, dense = matrix((60, 64), density=0.3), integers((64, 11))
     classes = set()

@@ -16,7 +16,7 @@ import race_setup
 from scipy import sparse
 
 import gossamer as gs
-from gossamer.build_kernels import build_named, fact_checker
+from gossamer.build_kernels import build_by_identity, fact_checker
 from gossamer_backend.call.threads import reset_num_threads, set_num_threads
 from gossamer_formats import from_scipy
 
@@ -138,7 +138,7 @@ def test_a_bound_call_keeps_its_arrays_alive():
 
 
 def test_an_output_outlives_its_owner_while_it_is_bound():
-    kernel = build_named(b"an output", lambda: race_module()).kernel
+    kernel = build_by_identity(b"an output", lambda: race_module()).kernel
     y = np.ones(1000, np.float32)
     watched = weakref.ref(y)
     step = kernel.bind(x=y)

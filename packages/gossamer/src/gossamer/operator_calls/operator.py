@@ -61,15 +61,15 @@ class Operator(Generic[P]):
         program: OperatorProgram,
         function: Callable[P, Array],
         *,
-        operands: Callable[..., Operands[MatrixOperand]],
+        check_operands: Callable[..., Operands[MatrixOperand]],
         adapt: Adapt | None = None,
     ) -> None:
-        """`operands` checks the operands of a call. `adapt` returns dense operands as arrays for the kernel
-        if they differ from those of the call."""
+        """`check_operands` returns the checked operands of a call. `adapt` returns dense operands as arrays
+        for the kernel if they differ from those of the call."""
         self.program = program
         # Not a property: each call reads it.
         self.name = program.name
-        self._operands = operands
+        self._check_operands = check_operands
         self._function = function
         self._plans = Plans(adapt=adapt)
         update_wrapper(self, function)
@@ -104,21 +104,21 @@ class Operator(Generic[P]):
 
     if TYPE_CHECKING:
 
-        def __call__(self, *operands: P.args, **options: P.kwargs) -> Array:
+        def __call__(self, *values: P.args, **options: P.kwargs) -> Array:
             """Return the result; operands and errors are those of the function."""
 
     else:
 
         def __call__(
             self,
-            *operands: Any,
+            *values: Any,
             out: Array | None = None,
             target: str | Target | None = None,
             **named: Any,
         ) -> Array:
             # Keywords and missing operands are errors, or rare: their order is that of `function`.
-            if len(operands) > 1 and not named:
-                matrix, dense = operands[0], operands[1:]
+            if len(values) > 1 and not named:
+                matrix, dense = values[0], values[1:]
                 counted = None
                 if target is None and type(matrix) is SparseTensor:
                     result = self._plans.run_again(matrix, dense, out)
@@ -130,12 +130,12 @@ class Operator(Generic[P]):
                 result = self._plans.run(matrix, dense, out, target, counted=counted)
                 if result is not None:
                     return result
-                operands = (matrix, *dense)
-            return self._call_function(operands, named, out=out, target=target)
+                values = (matrix, *dense)
+            return self._call_function(values, named, out=out, target=target)
 
     def _call_function(
         self,
-        operands: tuple[Any, ...],
+        values: tuple[Any, ...],
         named: dict[str, Any],
         *,
         out: Array | None,
@@ -143,21 +143,21 @@ class Operator(Generic[P]):
     ) -> Array:
         """Return the result by the function that a distribution registers for the format of the matrix, if
         there is one; else by that of this operator."""
-        matrix = operands[0] if operands else named.get(_first_parameter(self._function))
+        matrix = values[0] if values else named.get(_first_parameter(self._function))
         registered = format_operator(self.name, matrix)
         if registered is None or registered is self:
             function: Callable[..., Array] = self._function
-            return function(*operands, out=out, target=target, **named)
+            return function(*values, out=out, target=target, **named)
         # Only what was passed, so that a function of a format need not have all options.
         options = {"out": out, "target": target}
         passed = {name: value for name, value in options.items() if value is not None}
-        result: Array = registered(*operands, **passed, **named)
+        result: Array = registered(*values, **passed, **named)
         return result
 
     def operands(self, *values: Any) -> Operands[MatrixOperand]:
         """Check the operands of a call; raise `ArgumentError` (`operator.operands`) if their number is
         wrong."""
-        parameters = signature(self._operands).parameters
+        parameters = signature(self._check_operands).parameters
         required = sum(at.default is at.empty for at in parameters.values())
         if not required <= len(values) <= len(parameters):
             most = len(parameters)
@@ -167,7 +167,7 @@ class Operator(Generic[P]):
                 f"The number of operands of {self.name} is {len(values)}; expected {numbers}: "
                 f"{', '.join(parameters)}.",
             )
-        return self._operands(*values)
+        return self._check_operands(*values)
 
     def run(
         self,
@@ -193,7 +193,7 @@ class Operator(Generic[P]):
     @typed
     def bind(
         self,
-        *operands: Any,
+        *values: Any,
         out: Array,
         target: str | Target | None = None,
         check: bool = False,
@@ -221,17 +221,17 @@ class Operator(Generic[P]):
         >>> y
         array([20.,  0.])
         """
-        registered = format_operator(self.name, operands[0]) if operands else None
+        registered = format_operator(self.name, values[0]) if values else None
         if registered is not None and registered is not self:
-            bind = _bind_of(registered, self.name, operands[0])
+            bind = _bind_of(registered, self.name, values[0])
             options = {
                 name: value for name, value in (("target", target), ("check", check)) if value
             }
-            bound: BoundCall | BoundKernels = bind(*operands, out=out, **options)
+            bound: BoundCall | BoundKernels = bind(*values, out=out, **options)
             return bound
-        checked = self.operands(*operands)
+        checked = self.operands(*values)
         if checked.device(out) == HOST:
-            for operand, original in zip(checked.dense.values(), operands[1:], strict=False):
+            for operand, original in zip(checked.dense.values(), values[1:], strict=False):
                 # Numbers have no memory that the caller could write to later.
                 if isinstance(original, np.ndarray):
                     _require_itself(operand, original)
@@ -274,12 +274,12 @@ class DecidingOperator(Operator[P]):
         program: OperatorProgram,
         function: Callable[P, Array],
         *,
-        operands: Callable[..., Operands[MatrixOperand]],
+        check_operands: Callable[..., Operands[MatrixOperand]],
         decide: DecideForm,
     ) -> None:
         """`decide` returns the decision for operands of a dtype, sizes and a target, as the function takes
         it."""
-        super().__init__(program, function, operands=operands)
+        super().__init__(program, function, check_operands=check_operands)
         self._decide = decide
 
     def explain_calls(
@@ -300,17 +300,17 @@ class DecidingOperator(Operator[P]):
 
         def __call__(
             self,
-            *operands: Any,
+            *values: Any,
             out: Array | None = None,
             target: str | Target | None = None,
             **named: Any,
         ) -> Array:
-            return self._call_function(operands, named, out=out, target=target)
+            return self._call_function(values, named, out=out, target=target)
 
 
 def operator(
     program: OperatorProgram,
-    operands: Callable[..., Operands[MatrixOperand]],
+    check_operands: Callable[..., Operands[MatrixOperand]],
     *,
     adapt: Adapt | None = None,
     decide: DecideForm | None = None,
@@ -320,8 +320,8 @@ def operator(
 
     def decorate(function: Callable[P, Array]) -> Operator[P]:
         if decide is not None:
-            return DecidingOperator(program, function, operands=operands, decide=decide)
-        return Operator(program, function, operands=operands, adapt=adapt)
+            return DecidingOperator(program, function, check_operands=check_operands, decide=decide)
+        return Operator(program, function, check_operands=check_operands, adapt=adapt)
 
     return decorate
 

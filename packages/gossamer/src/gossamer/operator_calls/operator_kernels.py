@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from gossamer_ir.nodes import Module
 
 MAX_KERNELS = 1024
-"""The number of kernels that are kept in memory; others are found again by `build_named`."""
+"""The number of kernels that are kept in memory; others are found again by `build_by_identity`."""
 
 _Key: TypeAlias = tuple[Hashable, Stats | None, str]
 _built: dict[_Key, BuiltKernel] = {}
@@ -74,10 +74,10 @@ def memoized_kernel(
     if built is not None:
         return built
     with compiling:
-        from gossamer.build_kernels import build_named
+        from gossamer.build_kernels import build_by_identity
 
         if key not in _built:
-            kernel = build_named(
+            kernel = build_by_identity(
                 msgspec.json.encode(identity), make_module, target=wanted, stats=stats
             )
             put_bounded(_built, key, kernel, limit=MAX_KERNELS)

@@ -405,7 +405,7 @@ def _kernels_check(monkeypatch):
 
 
 def checking_plans(op: str) -> list[Any]:
-    plans = [plans.checking() for plans in operator_named(op)._plans.by_key.values()]
+    plans = [plans.make_checking() for plans in operator_named(op)._plans.by_key.values()]
     return [plan for plan in plans if plan is not None]
 
 

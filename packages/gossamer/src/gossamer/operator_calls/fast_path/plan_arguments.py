@@ -163,11 +163,11 @@ def _check(number: int) -> _Check | None:
     """Return a function for a number of `DTYPE_NUMBERS`. It checks that the offsets never decrease, and that
     the columns are within the matrix. None if it cannot be compiled for the default target."""
     indptr, indices, _ = next(dtypes for dtypes, key in DTYPE_NUMBERS.items() if key == number)
-    from gossamer.build_kernels import kernel_named
+    from gossamer.build_kernels import kernel_by_identity
     from gossamer_backend.internal_api import ArrayTest, compile_tests
 
     tests = (ArrayTest(indptr.name, order="sorted"), ArrayTest(indices.name, is_in_range=True))
-    kernel = compile_tests(partial(kernel_named, target=DEFAULT_TARGET), tests)
+    kernel = compile_tests(partial(kernel_by_identity, target=DEFAULT_TARGET), tests)
     if kernel is None:
         return None
     assert isinstance(kernel, NativeKernel), "SciPy's arrays are in the memory of this process"

@@ -54,7 +54,7 @@ class PlanPair(msgspec.Struct, frozen=True):
     arrays itself, or None if no kernel can."""
 
     plan: CallPlan
-    checking: Callable[[], CallPlan | None]
+    make_checking: Callable[[], CallPlan | None]
 
     def run(
         self, arguments: FixedArguments, dense: tuple[Any, ...], out: Array | None
@@ -68,7 +68,7 @@ class PlanPair(msgspec.Struct, frozen=True):
         is_fused = (
             arguments.check is not None and out is None and arguments.scalars[-1] >= MIN_FUSED_CHECK
         )
-        checking = self.checking() if is_fused else None
+        checking = self.make_checking() if is_fused else None
         if checking is None:
             return plan.run(arguments, *dense, out)
         try:
@@ -239,9 +239,9 @@ class Plans:
         # The kernel changes with the stats of the matrix.
         if stored is not None and stored.plan.kernel is kernel:
             return
-        plan = partial(_plan, structure_params=matrix.structure_params, passed=operands.passed)
-        checking = partial(_checking_plan, request, plan, target=target)
-        pair = PlanPair(plan(kernel), cache(checking))
+        make_plan = partial(_plan, structure_params=matrix.structure_params, passed=operands.passed)
+        make_checking = cache(partial(_checking_plan, request, make_plan, target=target))
+        pair = PlanPair(make_plan(kernel), make_checking)
         put_bounded(self.by_key, key, pair, limit=MAX_PLANS)
 
     def keep_joint(
@@ -267,14 +267,17 @@ class Plans:
 
 
 def _checking_plan(
-    request: KernelRequest, plan: Callable[[Kernel], CallPlan], *, target: str | Target | None
+    request: KernelRequest,
+    make_plan: Callable[[Kernel], CallPlan],
+    *,
+    target: str | Target | None,
 ) -> CallPlan | None:
     """Return the plan of a kernel that checks the index arrays; None if that is left to callers."""
     variant = replace(request.variant, checks=True)
     kernel = kernel_for(request._replace(variant=variant), target=target).kernel
     if any(param.facts for param in kernel.signature.buffers):
         return None
-    return plan(kernel)
+    return make_plan(kernel)
 
 
 def _plan(
