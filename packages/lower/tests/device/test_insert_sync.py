@@ -134,3 +134,16 @@ def test_threads_wait_for_an_element_that_a_condition_lets_another_one_store(
     )
     kernel = insert_sync(split_host_device(flat(*lines))).functions[1]
     assert len(collect(Barrier, *kernel.body)) == barriers
+
+
+def test_a_number_of_threads_modulo_a_constant_is_not_a_stage_of_a_pipeline(flat):
+    """The element of a thread is the next element of another thread."""
+    module = flat(
+        'for b in T.thread_binding(1, thread="blockIdx.x"):',
+        '    S = T.alloc_buffer((8,), "float32", scope="shared")',
+        '    for t in T.thread_binding(8, thread="threadIdx.x"):',
+        "        S[(t + 1) % 8] = X[t]",
+        '    for u in T.thread_binding(8, thread="threadIdx.x"):',
+        "        Y[u] = S[u % 8]",
+    )
+    assert len(collect(Barrier, *insert_sync(split_host_device(module)).functions[-1].body)) == 1

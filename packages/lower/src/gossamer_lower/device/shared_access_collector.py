@@ -108,7 +108,11 @@ class SharedAccessCollector:
             if not self.is_private(node):
                 indices = tuple(substitute(index, by_var) for index in getattr(node, "indices", ()))
                 is_by_one = self._determine_thread(indices, by_var, first)
-                yield SharedAccess(node.buffer, indices, is_write, first, is_by_one)
+                # The value of a let may be computed from the number of a thread.
+                varying = free_vars(*indices) & {*self._block_axes, *self.lets}
+                yield SharedAccess(
+                    node.buffer, indices, is_write, first, is_by_one, frozenset(varying)
+                )
 
     def _determine_thread(
         self, indices: Sequence[Expr], by_var: Mapping[str, Expr], first: frozenset[str]
