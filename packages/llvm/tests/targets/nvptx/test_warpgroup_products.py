@@ -30,6 +30,7 @@ def text_of(depth_tiles):
         Store("S", zero, Cast("float32", Load("Y", (index(32 * tile), index(0)), "float16")))
         for tile in range(depth_tiles)
     ]
+    stores.append(Store("S", zero, Cast("float32", Load("Y", (lane, index(0)), "float16"))))
     body = (
         *map(Allocate, (sums, a, metadata, b)),
         Barrier(),
@@ -61,3 +62,8 @@ def test_tiles_begin_where_chunks_change_places():
 def test_stores_are_fenced_before_a_barrier():
     text = text_of(1)
     assert text.index("fence.proxy.async") < text.index("call void @llvm.nvvm.barrier")
+
+
+def test_sums_are_in_registers_of_their_own():
+    """Instructions write sums before the last one reads A, so that both may not be in the same registers."""
+    assert '"=&f,=&f,=&f,=&f,0,1,2,3,' in text_of(1)

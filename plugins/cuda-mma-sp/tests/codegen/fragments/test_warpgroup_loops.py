@@ -40,6 +40,28 @@ def test_a_warpgroup_multiplies_a_tile(dtype, sums, options):
 HALF = warpgroup_text("float16", "float32")
 
 
+def test_threads_wait_for_a_store_to_any_element_of_the_tile():
+    before, mark, after = HALF.partition("        for i, j in T.grid(64, 16):")
+    artifact = compiled(f"{before}        Y[5, 3] = T.float16(1)\n{mark}{after}")
+    B, C = np.zeros((64, 16), np.float16), np.zeros((64, 16), np.float32)
+    A, E = np.ones((64, 16, 2), np.float16), np.tile(np.array([1, 2], np.uint8), (64, 16, 1))
+    CudaBackend().load(artifact)(a=A, e=E, b=B, c=C)
+    assert (C[:, 3] == 1).all()
+    assert C.sum() == 64
+
+
+def test_constant_sums_and_factors_are_not_in_the_same_registers():
+    """The first product would change the zeros that the second one multiplies."""
+    constant = HALF.replace("S[i, j] = C[i, j]", "S[i, j] = T.float32(0)").replace(
+        "X[i_1, q_1, s_1] = A[i_1, q_1, s_1]",
+        "X[i_1, q_1, s_1] = T.if_then_else(q_1 < 8, A[i_1, q_1, s_1], T.float16(0))",
+    )
+    A, E = np.ones((64, 16, 2), np.float16), np.tile(np.array([1, 2], np.uint8), (64, 16, 1))
+    B, C = np.ones((64, 16), np.float16), np.zeros((64, 16), np.float32)
+    CudaBackend().load(compiled(constant))(a=A, e=E, b=B, c=C)
+    assert (C == 16).all()
+
+
 @pytest.mark.parametrize(
     ("text", "target"),
     [
@@ -55,6 +77,26 @@ def test_a_product_without_an_instruction_is_refused(text, target):
     with pytest.raises(UnsupportedError, match="no matrix instruction of four warps") as caught:
         compiled(text, target)
     assert caught.value.code == "cuda.fragment.instruction"
+
+
+def test_a_dense_product_with_a_factor_in_shared_memory_is_refused():
+    dense = HALF.replace('(64, 16, 2), "float16", scope', '(64, 64), "float16", scope')
+    dense = dense.replace(
+        "for i_1, q_1, s_1 in T.grid(64, 16, 2):", "for i_1, q_1 in T.grid(64, 64):"
+    )
+    dense = dense.replace(
+        "X[i_1, q_1, s_1] = A[i_1, q_1, s_1]", "X[i_1, q_1] = A[i_1, q_1 // 4, 0]"
+    )
+    dense = dense.replace(
+        "for i_3, q_3, s_3, j_2 in T.grid(64, 16, 2, 16):", "for i_3, j_2, k in T.grid(64, 16, 64):"
+    )
+    dense = dense.replace(
+        "X[i_3, q_3, s_3]) * T.float32(Y[4 * q_3 + T.int64(M[i_3, q_3, s_3]) % 4, j_2]",
+        "X[i_3, k]) * T.float32(Y[k, j_2]",
+    )
+    with pytest.raises(UnsupportedError) as caught:
+        compiled(dense)
+    assert caught.value.code == "cuda.fragment.product"
 
 
 def test_products_of_both_kinds_are_refused():

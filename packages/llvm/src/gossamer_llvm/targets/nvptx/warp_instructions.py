@@ -58,7 +58,8 @@ class WarpgroupProduct(
     msgspec.Struct, frozen=True, kw_only=True, tag_field=_TAG, tag="warpgroup_product"
 ):
     """Products of tiles of a sparse A in registers with tiles of B in shared memory, by the threads of four
-    warps. The stores name the accumulator, A, its metadata, and for each product the first element of B.
+    warps. The stores name the accumulator, A, its metadata, for each product the first element of B, and an
+    element of B that depends on the thread: the threads read what others stored.
 
     >>> WarpgroupProduct(
     ...     instruction="wgmma", sums=2, operand_bits=16, descriptor=0, immediates="1, 1, 0"

@@ -47,7 +47,7 @@ def warpgroup_assembly(
     >>> step = WarpgroupOperands(("i64 %a",), "i64 %b", "i32 %e")
     >>> type_, call = warpgroup_assembly("wgmma", ("i32 %c",) * 2, (step,), selector=0, immediates="")
     >>> type_, call.count("wgmma $0"), call.partition('", "')[2].partition('"')[0]
-    ('{ i32, i32 }', 0, '=r,=r,0,1,l,l,r,~{memory}')
+    ('{ i32, i32 }', 0, '=&r,=&r,0,1,l,l,r,~{memory}')
     """
     count = len(sums)
     types = [value.partition(" ")[0] for value in sums]
@@ -66,7 +66,8 @@ def warpgroup_assembly(
     added = "setp.ne.b32 is_added, 1, 0;"
     text = " ".join(("{ .reg .pred is_added;", added, *lines, "}"))
     constraints = [
-        *(f"={_CONSTRAINTS[type_]}" for type_ in types),
+        # Results are written before the last A is read: `&` keeps them apart from inputs of equal values.
+        *(f"=&{_CONSTRAINTS[type_]}" for type_ in types),
         *map(str, range(count)),
         *(_CONSTRAINTS[value.partition(" ")[0]] for value in inputs[count:]),
         "~{memory}",

@@ -27,7 +27,9 @@ def emit_warpgroup_product(
     emitter: FunctionEmitter, node: For, instruction: WarpgroupProduct
 ) -> None:
     """Emit the assembly of all products: it adds them to the accumulator, which stays where it is."""
-    accumulator, a, metadata, *tiles = (stmt for stmt in node.body if isinstance(stmt, Store))
+    stores = (stmt for stmt in node.body if isinstance(stmt, Store))
+    # The last one says which elements the threads read, for the passes that insert barriers.
+    accumulator, a, metadata, *tiles, _ = stores
     type_ = ACCUMULATOR_TYPES[emitter.buffers[accumulator.buffer].buffer.dtype]
     sums = operand_registers(emitter, accumulator, type_, instruction.sums)
     count = len(tiles)

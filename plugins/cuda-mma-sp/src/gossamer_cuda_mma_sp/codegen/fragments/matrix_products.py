@@ -84,9 +84,12 @@ def matrix_product(
         product = _dense_product(store, left, right, extents) or _sparse_product(
             store, left, right, extents
         )
-        if product is not None and product.b in (shared or {}):
-            product = replace(product, b_is_shared=True)
-        if product is not None and _is_whole(product, {**fragments, **(shared or {})}):
+        if product is None:
+            continue
+        tiles = dict(fragments)
+        if product.metadata is not None and product.b in (shared or {}):
+            product, tiles = replace(product, b_is_shared=True), {**fragments, **(shared or {})}
+        if _is_whole(product, tiles):
             return product
     return None
 
@@ -219,7 +222,8 @@ def _index_in_group(index_: Expr, units: int) -> Load | None:
 
 
 def _is_whole(product: MatrixProduct, fragments: Mapping[str, Buffer]) -> bool:
-    """Return whether all its operands are fragments, of which every element takes part."""
+    """Return whether its operands are fragments, but for a B that may be in shared memory, and every element
+    of each takes part."""
     shapes: dict[str, tuple[int, ...]] = {
         product.accumulator: (product.rows, product.columns),
         product.b: (product.depth, product.columns)[:: -1 if product.b_is_by_k else 1],

@@ -18,7 +18,7 @@ from gossamer_cuda_mma_sp.instructions.warpgroup_instructions import (
     WarpgroupInstruction,
 )
 from gossamer_cuda_mma_sp.target.gpu import Gpu
-from gossamer_ir.core.build import index
+from gossamer_ir.core.build import binary, index
 from gossamer_ir.core.dtypes import DType
 from gossamer_ir.errors import UnsupportedError
 from gossamer_ir.nodes import Buffer, Cast, Expr, For, Load, Store
@@ -98,7 +98,8 @@ def _operands(
     tiles: TileCounts,
     row: int,
 ) -> tuple[Store, ...]:
-    """Return the stores that name the first elements of the operands."""
+    """Return the stores that name the first elements of the operands, and one of an element of B that depends
+    on the thread."""
     assert product.metadata is not None, "the product is sparse"
     of_a = instruction.a_registers * instruction.register_elements
     firsts = {
@@ -114,9 +115,17 @@ def _operands(
     for k in range(tiles.depth):
         at_k, zero = index(k * instruction.depth), index(0)
         indices: tuple[Expr, ...] = (zero, at_k) if product.b_is_by_k else (at_k, zero)
-        loaded = Load(product.b, indices, b.dtype)
-        stores.append(Store(sums.buffer, sums.indices, _as_sum(loaded, sums)))
+        stores.append(_named(product.b, indices, b.dtype, sums=sums))
+    # The instructions read all of B. Constant indices alone would be other elements than those stored at
+    # other constants, and no barrier would be between them.
+    anywhere = tuple(binary("floormod", table.lane, extent) for extent in b.shape)
+    stores.append(_named(product.b, anywhere, b.dtype, sums=sums))
     return tuple(stores)
+
+
+def _named(name: str, indices: tuple[Expr, ...], dtype: str, *, sums: Store) -> Store:
+    """Return a store to the sums that names an element of a buffer."""
+    return Store(sums.buffer, sums.indices, _as_sum(Load(name, indices, dtype), sums))
 
 
 def _as_sum(loaded: Load, sums: Store) -> Expr:
