@@ -29,11 +29,12 @@ STORED = ChoiceTime(
 
 
 MISSES = {
-    "intel-xeon-family-6-model-207": ("generic-cpu:gathers=fast,l2=2097152,l3=16777216", 1, 8),
-    "amd-epyc-family-25-model-17": ("generic-cpu:gathers=moderate,l2=1048576,l3=33554432", 2, 0),
+    "intel-xeon-family-6-model-207": ("generic-cpu:gathers=fast,l2=2097152,l3=16777216", 1, 10),
+    "amd-epyc-family-25-model-17": ("generic-cpu:gathers=moderate,l2=1048576,l3=33554432", 2, 1),
 }
 """The targets of the stored runs, the cases of each in which the present choice may miss a goal, and those in
-which it was not measured: groups of several rows are chosen, which the stored runs do not have."""
+which it was not measured: groups of several rows and diagonals in slices, which the stored runs do not
+have."""
 
 
 @pytest.fixture

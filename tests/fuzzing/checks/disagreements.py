@@ -155,13 +155,13 @@ def _fresh(program: Program) -> dict[str, np.ndarray]:
     }
 
 
-def _passed(program: Program, *, usable: bool) -> dict[str, Passed]:
-    """The arrays for one run of machine code. If all must be `usable`, arrays that kernels reject are
+def _passed(program: Program, *, is_usable: bool) -> dict[str, Passed]:
+    """The arrays for one run of machine code. If all have to be usable, arrays that kernels reject are
     moved."""
     arrays = {}
     for name, array in program.arrays.items():
         passed = Passed(array, program.places.get(name, Place()))
-        arrays[name] = Passed(array, Place()) if usable and not passed.is_usable else passed
+        arrays[name] = Passed(array, Place()) if is_usable and not passed.is_usable else passed
         _protected(program, name, arrays[name].array)
     return arrays
 

@@ -211,7 +211,7 @@ DEFECTS = (
     Defect(
         "a value of an earlier iteration is kept that depends on the iteration",
         of="rolling_buffer", home="regions.sliding_window",
-        line="    if window is None or _depends_otherwise(cursor, target, own_loops, window):\n",
+        line="    if window is None or _depends_otherwise(cursor, window_loop, own_loops, window):\n",
         instead="    if window is None:\n",
         draw=draw_chain,
     ),

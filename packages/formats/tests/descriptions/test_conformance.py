@@ -98,6 +98,11 @@ class TestBlockedSell(FormatSuite):
     )
 
 
+class TestSlicedDia(FormatSuite):
+    format = format_named("sliced_dia")
+    parameters = ({}, {"height": 2}, {"height": 3})
+
+
 class TestSrBcrs(FormatSuite):
     format = format_named("sr_bcrs")
     parameters = ({"strip": 2, "width": 3},)
