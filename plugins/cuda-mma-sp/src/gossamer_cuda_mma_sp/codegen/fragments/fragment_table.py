@@ -19,7 +19,7 @@ from gossamer_ir.traversal.substitute import substitute
 from gossamer_ir.traversal.walk import collect
 
 LANE_AXIS: ThreadTag = "threadIdx.x"
-"""The axis along which the threads of a block are the lanes of a warp."""
+"""The axis along which the threads of a block are the lanes that hold fragments."""
 
 
 class FragmentTable(msgspec.Struct, frozen=True):

@@ -1,5 +1,4 @@
-"""Loops over the elements of fragments: each lane of a warp handles its own, by a store for each slot or by
-matrix loads."""
+"""Loops over elements of fragments: each lane has its own, by a store for each slot or by matrix loads."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Distributes fragments over the lanes of a warp: products become matrix instructions."""
+"""Distributes fragments over lanes, those of a warp or of four warps: products become matrix instructions."""
 
 from __future__ import annotations
 
@@ -27,14 +27,15 @@ from gossamer_ir.traversal.walk import collect, stmts
 def lower_fragments(module: Module, gpu: Gpu) -> Module:
     """Return a flat module whose entry has no buffers in fragments.
 
-    Each lane of a warp gets a buffer of its own for its elements of a fragment. A loop nest that multiplies
+    Each lane gets a buffer of its own for its elements of a fragment. A loop nest that multiplies
     whole fragments becomes matrix instructions, and one that fills a fragment of 16-bit elements from aligned
     rows of shared memory becomes matrix loads. Any other nest that reads or writes the elements of a fragment
     is distributed over the lanes: each handles its elements. All other statements remain.
 
     Raises `UnsupportedError`: `cuda.fragment.product` for a fragment that is in no product or in several that
-    need other layouts, `cuda.fragment.instruction` if the GPU has none for the dtypes and the shape,
-    `cuda.fragment.access` for any other access, and `cuda.fragment.threads` inside of a loop over lanes.
+    need other layouts, and for products of warps beside those of four warps, `cuda.fragment.instruction` if
+    the GPU has none for the dtypes and the shape, `cuda.fragment.access` for any other access, and for one to
+    a tile in shared memory that cannot be swizzled, and `cuda.fragment.threads` inside of a loop over lanes.
     """
     functions = items_by_name(module.functions)
     entry = functions[module.entry]
@@ -51,7 +52,7 @@ def lower_fragments(module: Module, gpu: Gpu) -> Module:
 
 
 def _lower_body(table: FragmentTable, body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
-    """Return the statements of a body for the lanes of a warp."""
+    """Return the statements of a body for the lanes that hold fragments."""
     return tuple([new for stmt in body for new in _lower_stmt(table, stmt)])
 
 
@@ -93,8 +94,8 @@ def _require_other_axis(loop: For) -> None:
     if loop.thread == LANE_AXIS:
         raise UnsupportedError(
             "cuda.fragment.threads",
-            f"The loop '{loop.var}' is bound to '{LANE_AXIS}' around fragments, which all lanes of a "
-            "warp hold together.",
+            f"The loop '{loop.var}' is bound to '{LANE_AXIS}' around fragments, which all lanes "
+            "along it hold together.",
             hint="Bind the loops around fragments to blocks, threadIdx.y or threadIdx.z.",
         )
 
