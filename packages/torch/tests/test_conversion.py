@@ -139,3 +139,17 @@ def test_products_are_computed_in_the_format_of_the_tensor_until_its_values_chan
         values.mul_(2)
     assert factor() is not tensor
     torch.testing.assert_close(gt.spmm(A, X), 2 * dense @ X)
+
+
+def test_values_with_another_pattern_are_those_of_another_matrix():
+    A, B = (
+        gt.to_sparse_matrix(
+            gs.from_scipy(
+                scipy.sparse.random_array((20, 20), density=0.1, rng=np.random.default_rng(seed))
+            ).asformat("coo")
+        )
+        for seed in (0, 1)
+    )
+    mixed, X = B.with_values(A.values), torch.randn(20, 3, dtype=torch.float64)
+    gt.spmm(B, X)
+    torch.testing.assert_close(gt.spmm(mixed, X), mixed.to_dense() @ X)

@@ -171,7 +171,8 @@ def _from_blocks(tensor: torch.Tensor, shape: tuple[int, int]) -> SparseMatrix:
 
 def matrix_of_gossamer(tensor: SparseTensor | Decomposition) -> SparseMatrix:
     """Return a tensor of gossamer as a `SparseMatrix`; one in parts is composed again. Products are computed
-    with the tensor itself until somebody writes to the values of the matrix.
+    with the tensor itself until somebody writes to the values of the matrix; writes that torch does not
+    count, through `values.data` or NumPy, are not noticed.
 
     >>> import gossamer as gs, scipy.sparse
     >>> matrix_of_gossamer(gs.from_scipy(scipy.sparse.eye_array(2))).to_dense()

@@ -20,7 +20,8 @@ def has_func_transforms() -> bool:
 
 def is_followed() -> bool:
     """Return whether something follows the operators of this thread, so that torch has to know of a call: a
-    trace, a transform, a mode of dispatch, such as fake tensors, or the profiler.
+    trace, a transform, a mode of functions, such as a default device, one of dispatch, such as fake tensors,
+    or the profiler.
 
     >>> is_followed(), torch.func.vmap(lambda x: x * is_followed())(torch.ones(2))
     (False, tensor([1., 1.]))
@@ -28,6 +29,7 @@ def is_followed() -> bool:
     return (
         torch.compiler.is_compiling()
         or has_func_transforms()
+        or torch._C._len_torch_function_stack() > 0
         or torch._C._len_torch_dispatch_stack() > 0
         or torch._C._get_tracing_state() is not None
         or torch._C._autograd._profiler_enabled()
@@ -36,12 +38,13 @@ def is_followed() -> bool:
 
 def is_wrapped(tensor: torch.Tensor) -> bool:
     """Return whether a tensor is that of a transform, around another one, and has no memory; gradients may
-    read it after the transform.
+    read it after the transform. So are those of batches of gradients (`is_grads_batched`).
 
     >>> torch.func.vmap(lambda x: x * is_wrapped(x))(torch.ones(2)), is_wrapped(torch.ones(2))
     (tensor([1., 1.]), False)
     """
-    return torch._C._functorch.is_functorch_wrapped_tensor(tensor)
+    is_batch: bool = torch._C._functorch.is_legacy_batchedtensor(tensor)
+    return is_batch or torch._C._functorch.is_functorch_wrapped_tensor(tensor)
 
 
 def without_func_transforms() -> AbstractContextManager[None]:

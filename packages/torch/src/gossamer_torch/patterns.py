@@ -40,6 +40,8 @@ class CheckedPattern:
         self.structure = _structure(shared_array(crow.cpu()), shared_array(col.cpu()), columns)
         self._device = col.device
         self._has_stored = False
+        # Values may be passed on with another pattern, whose matrix is another one.
+        self._stored_key = (_STORED, object())
         self._transposed: Transposed | None = None
         self._tensors: dict[bool, PatternTensors] = {}
         self._masks: dict[str, SparseTensor] = {}
@@ -91,13 +93,13 @@ class CheckedPattern:
         """Keep a matrix in another format, or in parts, for products with these values, as long as nobody
         writes to them."""
         self._has_stored = True
-        memoize_with([values], _STORED, lambda: stored)
+        memoize_with([values], self._stored_key, lambda: stored)
 
     def factor(self, values: torch.Tensor, *, transposed: bool) -> SparseTensor | Decomposition:
         """Return the matrix with these values, or the transposed one, for a product: in the format that was
         kept for the values, if there is one."""
         if self._has_stored and not transposed:
-            stored: SparseTensor | Decomposition | None = kept_result([values], _STORED)
+            stored: SparseTensor | Decomposition | None = kept_result([values], self._stored_key)
             if stored is not None:
                 return stored
         return self.matrix(values, transposed=transposed)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 from torch.func import grad, hessian, jacrev, vjp, vmap
+from torch.overrides import TorchFunctionMode
 
 import gossamer_torch as gt
 from gossamer_ir.errors import ArgumentError
@@ -87,6 +88,37 @@ def test_a_call_that_nothing_follows_runs_the_kernel(arrays):
     with torch.profiler.profile() as profile:
         gt.spmm(matrix, X)
     assert "gossamer::spmm" in {event.key for event in profile.key_averages()}
+
+
+def test_batches_of_gradients(arrays):
+    matrix = gt.SparseMatrix(*arrays, random(5), shape=(3, 4))
+    X, gradients = random(4, 3).requires_grad_(), random(2, 3, 3)
+    product = gt.spmm(matrix, X)
+    (batch,) = torch.autograd.grad(product, X, gradients, is_grads_batched=True, retain_graph=True)
+    each = [torch.autograd.grad(product, X, one, retain_graph=True)[0] for one in gradients]
+    torch.testing.assert_close(batch, torch.stack(each))
+
+
+def test_modes_of_functions_follow_a_call(arrays):
+    matrix = gt.SparseMatrix(*arrays, random(5), shape=(3, 4))
+    called = []
+
+    class Listing(TorchFunctionMode):
+        def __torch_function__(self, func, types, args=(), kwargs=None):
+            called.append(str(func))
+            return func(*args, **(kwargs or {}))
+
+    with Listing():
+        gt.spmm(matrix, random(4, 3))
+    assert any("gossamer.spmm" in name for name in called)
+
+
+def test_results_are_on_the_device_of_the_operands_whatever_the_default_is(arrays):
+    matrix = gt.SparseMatrix(*arrays, random(5), shape=(3, 4))
+    X = random(4, 3)
+    with torch.device("meta"):
+        results = gt.edge_softmax(matrix).values, gt.attention(matrix, X[:3], X, X)
+    assert [result.device.type for result in results] == ["cpu", "cpu"]
 
 
 class Marked(torch.Tensor):

@@ -68,7 +68,7 @@ def batched_attention(
 ) -> torch.Tensor:
     """Return the attention of each head."""
     matrix = kept_pattern(crow, col, keys.shape[1]).mask(dtype_name_of(queries))
-    result = torch.empty(queries.shape, dtype=queries.dtype)
+    result = queries.new_empty(queries.shape)
     q, k, v = (shared_array(dense) for dense in (queries, keys, values))
     gs.attention(matrix, q, k, v, scale, out=result.numpy())
     return result

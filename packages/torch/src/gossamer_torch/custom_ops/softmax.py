@@ -89,7 +89,7 @@ def _call_for_each_matrix(
     structure = kept_pattern(crow, col, columns).structure
     indices = {name: structure.arrays[name] for name in ("indptr", "indices")}
     first, *_ = arrays.values()
-    result = torch.empty(first.shape, dtype=first.dtype)
+    result = first.new_empty(first.shape)
     kernel = _kernel(script, dtype_name_of(first), str(indices["indices"].dtype))
     output = kernel.signature.buffers
     (written,) = (param.name for param in output if param.is_written)

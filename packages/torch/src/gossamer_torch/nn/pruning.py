@@ -43,7 +43,7 @@ def kept_weights(weight: torch.Tensor, *, sparsity: float, kind: PruneKind) -> t
 
 def _largest(magnitudes: torch.Tensor, sparsity: float) -> torch.Tensor:
     count = round(magnitudes.numel() * (1 - sparsity))
-    kept = torch.zeros(magnitudes.numel(), dtype=torch.bool)
+    kept = torch.zeros(magnitudes.numel(), dtype=torch.bool, device=magnitudes.device)
     kept[magnitudes.reshape(-1).topk(count).indices] = True
     return kept.reshape(magnitudes.shape)
 

@@ -28,8 +28,9 @@ GROUP_HEIGHTS = (2, 3, 4)
 """The numbers of rows of a group whose fill is measured. Groups of 6 rows, for which registers hold tiles of
 4 vectors only, were never the fastest format (measured with 15 matrices on Emerald Rapids)."""
 
-DIAGONAL_ROWS = 16
-"""The rows of a slice whose diagonals are counted: they divide the rows of a group of the sample."""
+DIAGONAL_ROWS = 32
+"""The rows of a slice whose diagonals are counted: those of the format. They are the first ones of a group of
+the sample, which has no two slices."""
 
 
 class RowLengths(NamedTuple):
@@ -184,10 +185,14 @@ def _group_fill(groups: GroupedColumns, height: int) -> float:
 def _diagonal_fill(sample: RowSample, columns: int) -> float:
     if not sample.columns.size:
         return 0.0
-    slices, rows = np.divmod(sample.rows, DIAGONAL_ROWS)
+    slices, rows = np.divmod(sample.rows, GROUP)
+    is_counted = rows < DIAGONAL_ROWS
+    slices, rows, columns_counted = (part[is_counted] for part in (slices, rows, sample.columns))
+    if not rows.size:
+        return 0.0
     # A number for each diagonal of a slice: the column in its last row, which may be outside of the matrix.
-    diagonals = slices * (columns + DIAGONAL_ROWS) + sample.columns + DIAGONAL_ROWS - 1 - rows
-    return sample.columns.size / (distinct_count(diagonals) * DIAGONAL_ROWS)
+    diagonals = slices * (columns + DIAGONAL_ROWS) + columns_counted + DIAGONAL_ROWS - 1 - rows
+    return rows.size / (distinct_count(diagonals) * DIAGONAL_ROWS)
 
 
 def _bandwidth(sample: RowSample, shape: tuple[int, int]) -> float:
