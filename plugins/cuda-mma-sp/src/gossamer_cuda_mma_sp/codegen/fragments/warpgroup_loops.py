@@ -115,15 +115,15 @@ def _operands(
     for k in range(tiles.depth):
         at_k, zero = index(k * instruction.depth), index(0)
         indices: tuple[Expr, ...] = (zero, at_k) if product.b_is_by_k else (at_k, zero)
-        stores.append(_named(product.b, indices, b.dtype, sums=sums))
+        stores.append(_name_element(product.b, indices, b.dtype, sums=sums))
     # The instructions read all of B. Constant indices alone would be other elements than those stored at
     # other constants, and no barrier would be between them.
     anywhere = tuple(binary("floormod", table.lane, extent) for extent in b.shape)
-    stores.append(_named(product.b, anywhere, b.dtype, sums=sums))
+    stores.append(_name_element(product.b, anywhere, b.dtype, sums=sums))
     return tuple(stores)
 
 
-def _named(name: str, indices: tuple[Expr, ...], dtype: str, *, sums: Store) -> Store:
+def _name_element(name: str, indices: tuple[Expr, ...], dtype: str, *, sums: Store) -> Store:
     """Return a store to the sums that names an element of a buffer."""
     return Store(sums.buffer, sums.indices, _as_sum(Load(name, indices, dtype), sums))
 
