@@ -97,8 +97,7 @@ def tests(session: nox.Session, part: str) -> None:
     `integration` and `repository` are the tests of all distributions together. For one distribution, first
     the README examples run, with its wheel alone. Its tests must execute most of its statements. If a session
     has several packages, what they exchange is serialized, except in tests with the mark `unserialized`,
-    which run on their own. With arguments after --, only tests run,
-    and nothing is measured or serialized.
+    which run on their own. With arguments after --, only tests run, and nothing is measured or serialized.
     """
     if part in SHARED_TESTS:
         env = install_everything(session)

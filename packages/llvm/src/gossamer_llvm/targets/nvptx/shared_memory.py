@@ -57,7 +57,7 @@ def shared_allocations(most_bytes: int) -> LowerStmt:
 def _allocate(emitter: FunctionEmitter, buffer: Buffer, most_bytes: int) -> None:
     kernel = emitter.state(KernelState)
     emitter.module.require_dtype(buffer.dtype)
-    alignment = TILE_ALIGNMENT if kernel.has_warpgroups else SHARED_ALIGNMENT
+    alignment = _alignment(has_warpgroups=kernel.has_warpgroups)
     size, offset = _buffer_size(buffer), _align_up(kernel.shared_bytes, alignment)
     if size is None or offset + size > most_bytes:
         raise UnsupportedError(
@@ -78,7 +78,7 @@ def define_shared(emitter: FunctionEmitter) -> None:
     size = kernel.shared_bytes
     if not size:
         return
-    alignment = TILE_ALIGNMENT if kernel.has_warpgroups else SHARED_ALIGNMENT
+    alignment = _alignment(has_warpgroups=kernel.has_warpgroups)
     array = f"internal addrspace(3) global [{size} x i8] undef"
     if is_dynamic_shared(size):
         array = "external addrspace(3) global [0 x i8]"
@@ -122,7 +122,7 @@ def shared_memory_of(function: Function) -> SharedMemory:
     offsets, total = dict[str, int](), 0
     instructions = map(warp_instruction_of, nodes_of_type(function, For))
     has_warpgroups = any(isinstance(executed, WarpgroupProduct) for executed in instructions)
-    alignment = TILE_ALIGNMENT if has_warpgroups else SHARED_ALIGNMENT
+    alignment = _alignment(has_warpgroups=has_warpgroups)
     for buffer in allocations(stmts(function.body)):
         size = _buffer_size(buffer) if buffer.scope == "shared" else None
         if size is not None:
@@ -138,6 +138,10 @@ def _buffer_size(buffer: Buffer) -> int | None:
     if len(constants) < len(extents):
         return None
     return prod(constants) * element_bytes(buffer.dtype)
+
+
+def _alignment(*, has_warpgroups: bool) -> int:
+    return TILE_ALIGNMENT if has_warpgroups else SHARED_ALIGNMENT
 
 
 def _align_up(offset: int, alignment: int) -> int:
