@@ -58,8 +58,9 @@ def check_model_command(chosen: argparse.Namespace, console: Console) -> int:
     missed."""
     stored = run_files.load_run(chosen.file).results_of(ChoiceTime)
     times = with_present_choices(stored, chosen.target)
-    console.print(to_rich(model_errors_sheet(times)))
-    console.print(to_rich(choices_sheet(times)))
+    if times:
+        console.print(to_rich(model_errors_sheet(times)))
+        console.print(to_rich(choices_sheet(times)))
     met = sum(one.is_met for one in stored)
     console.print(
         f"{met} of {len(stored)} met the goals in the run; the run has no time of what is chosen now in "

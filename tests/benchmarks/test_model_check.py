@@ -9,7 +9,6 @@ from scipy import sparse
 
 from benchmarks import __main__, matrices, model_check, run_files
 from benchmarks.parts.choice import ChoiceTime
-from gossamer.targets import DEFAULT_TARGET
 from tests.benchmarks.benchmark_cases import run_of
 
 pytestmark = [pytest.mark.unserialized, pytest.mark.no_error_examples]
@@ -26,6 +25,9 @@ STORED = ChoiceTime(
     {"csr": 3.0, BLOCKS: 1.0, "hyb (c=1)": 9.0},
 )
 """A case of a matrix of whole blocks, in which CSR was chosen, and blocks were three times as fast."""
+TARGET = "generic-cpu:gathers=fast,l2=2097152,l3=16777216,vector_bits=512,cores=2"
+"""A machine on which the blocks of `STORED` are chosen, whatever this machine is: smaller vectors want
+smaller blocks."""
 
 
 MISSES = {
@@ -66,7 +68,7 @@ def test_present_choices_meet_the_goals_in_the_stored_runs(name):
 
 @pytest.mark.usefixtures("blocks")
 def test_stored_times_rate_what_is_chosen_now():
-    (stored,) = model_check.with_present_choices([STORED], DEFAULT_TARGET)
+    (stored,) = model_check.with_present_choices([STORED], TARGET)
     assert (stored.chosen, stored.times_ms) == (BLOCKS, STORED.times_ms)
     assert stored.is_met
     assert not STORED.is_met
@@ -76,7 +78,7 @@ def test_stored_times_rate_what_is_chosen_now():
 @pytest.mark.usefixtures("blocks")
 def test_a_choice_that_was_not_measured_is_left_out():
     unmeasured = replace(STORED, times_ms={"csr": 3.0})
-    assert model_check.with_present_choices([unmeasured], DEFAULT_TARGET) == []
+    assert model_check.with_present_choices([unmeasured], TARGET) == []
 
 
 def test_an_error_of_the_model_is_a_ratio_of_speedups():
@@ -97,5 +99,13 @@ def test_the_command_fails_if_a_choice_misses(tmp_path, capsys):
     for stored, status, verdict in ((STORED, 0, "met"), (slow_blocks, 1, "MISSED by 1 of 1")):
         run = replace(run_of(), results=(stored,))
         path = run_files.save_run(run, tmp_path)
-        assert __main__.main(["check-model", str(path)]) == status
+        assert __main__.main(["check-model", str(path), "--target", TARGET]) == status
         assert verdict in capsys.readouterr().out
+
+
+@pytest.mark.usefixtures("blocks")
+def test_a_run_without_times_of_present_choices_rates_nothing(tmp_path, capsys):
+    run = replace(run_of(), results=(replace(STORED, times_ms={"csr": 3.0}),))
+    path = run_files.save_run(run, tmp_path)
+    assert __main__.main(["check-model", str(path), "--target", TARGET]) == 0
+    assert "no time of what is chosen now in 1" in capsys.readouterr().out
