@@ -17,7 +17,7 @@ def compile_conversion(module: Module) -> Kernel:
     """Return the kernel of a conversion's program, whose outermost loops run on all threads where it is
     proved that no two iterations access one element. Loops that count indices are unrolled.
 
-    The loops are only tried if the kernel is not in a cache. Raises as `gossamer.compile` does.
+    The schedule is computed only if no cache has the kernel. Raises as `gossamer.compile` does.
     """
     return build_by_identity(b"conversion " + dumps(module), partial(_schedule, module)).kernel
 

@@ -1,8 +1,8 @@
 """The check that passes are listed in an order in which they can run.
 
-A pass declares the order itself, in its decorator: the stages that it takes and gives, the contents that
-earlier passes have removed, and by `after` and `before` the passes from which it gains or which would lose by
-it, each with the reason. The list of passes has only their names.
+A pass declares the order itself, in its decorator: the stages that it takes and gives, the constructs that
+earlier passes have removed, and by `after` and `before` the passes that must run earlier or later, each with
+the reason. The list of passes has only their names.
 """
 
 from __future__ import annotations

@@ -124,7 +124,7 @@ def matrix_of_torch(tensor: torch.Tensor) -> SparseMatrix:
     require_device("the matrix", tensor)
     is_sparse = tensor.layout != torch.strided
     if is_sparse and not (tensor.is_floating_point() or tensor.is_complex()):
-        # Masks and adjacency matrices.
+        # Masks and adjacency matrices are of bool or integers; products need floating-point values.
         tensor = tensor.to(torch.get_default_dtype())
     match tensor.layout:
         case torch.sparse_csr:
@@ -171,8 +171,8 @@ def _from_blocks(tensor: torch.Tensor, shape: tuple[int, int]) -> SparseMatrix:
 
 def matrix_of_gossamer(tensor: SparseTensor | Decomposition) -> SparseMatrix:
     """Return a tensor of gossamer as a `SparseMatrix`; one in parts is composed again. Products are computed
-    with the tensor itself until somebody writes to the values of the matrix; writes that torch does not
-    count, through `values.data` or NumPy, are not noticed.
+    with the tensor itself until the values of the matrix are written to; writes that torch does not count,
+    through `values.data` or NumPy, are not noticed.
 
     >>> import gossamer as gs, scipy.sparse
     >>> matrix_of_gossamer(gs.from_scipy(scipy.sparse.eye_array(2))).to_dense()

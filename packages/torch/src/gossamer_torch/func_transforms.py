@@ -18,12 +18,12 @@ def has_func_transforms() -> bool:
     return torch._C._are_functorch_transforms_active()
 
 
-def is_followed() -> bool:
-    """Return whether something follows the operators of this thread, so that torch has to know of a call: a
-    trace, a transform, a mode of functions, such as a default device, one of dispatch, such as fake tensors,
-    or the profiler.
+def are_calls_observed() -> bool:
+    """Return whether torch observes the calls of operators in this thread and must see each of them:
+    under a trace, a transform, a mode of functions, such as a default device, one of dispatch, such as fake
+    tensors, or the profiler.
 
-    >>> is_followed(), torch.func.vmap(lambda x: x * is_followed())(torch.ones(2))
+    >>> are_calls_observed(), torch.func.vmap(lambda x: x * are_calls_observed())(torch.ones(2))
     (False, tensor([1., 1.]))
     """
     return (

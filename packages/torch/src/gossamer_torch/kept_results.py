@@ -66,7 +66,7 @@ def copy_with_results(tensor: torch.Tensor) -> torch.Tensor:
 
 
 def kept_contents(tensor: torch.Tensor) -> torch.Tensor:
-    """Return a copy of a tensor to which nobody writes: the same one as long as the contents are equal.
+    """Return a copy of a tensor that is never written to: the same one as long as the contents are equal.
     Compiled graphs write to memory that they reuse without a count, so that contents must be compared.
 
     >>> numbers = torch.tensor([1, 2])

@@ -48,7 +48,7 @@ class CheckedPattern:
 
     def mask(self, dtype: str) -> SparseTensor:
         """Return the pattern as a matrix for operators that ignore its values, but know them by their
-        dtype. Nobody reads the zeros, so they take no memory."""
+        dtype. The zeros are never read, so they take no memory."""
         if dtype not in self._masks:
             zeros = np.zeros(self.structure.nnz, value_array_dtype(dtype))
             self._masks[dtype] = replace_values(self.structure, zeros, dtype)
@@ -90,8 +90,8 @@ class CheckedPattern:
         return replace_values(structure, shared_array(values), dtype_name_of(values))
 
     def keep_stored(self, values: torch.Tensor, stored: SparseTensor | Decomposition) -> None:
-        """Keep a matrix in another format, or in parts, for products with these values, as long as nobody
-        writes to them."""
+        """Keep a matrix in another format, or in parts, for products with these values, until
+        they are written to."""
         self._has_stored = True
         memoize_with([values], self._stored_key, lambda: stored)
 

@@ -102,7 +102,7 @@ def _view(exporter: object, tensor: Tensor, capsule: object, *, is_read_only: bo
         Device(tensor.device_kind, tensor.device_number),
         is_read_only,
         is_stored_by_rows(shape, strides, itemsize),
-        # A capsule that nobody consumes frees the tensor when it is collected.
+        # A capsule that is not consumed frees the tensor when it is collected.
         owner=capsule,
     )
 

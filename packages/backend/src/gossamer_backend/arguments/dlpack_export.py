@@ -98,7 +98,7 @@ _pointer_of: Any = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p, ctypes.c_
 
 
 def _destroy(capsule: int) -> None:
-    """Free the tensor of a capsule that nobody has consumed: a consumer changes its name."""
+    """Free the tensor of a capsule that was not consumed: a consumer changes its name."""
     for name in (_VERSIONED, _UNVERSIONED):
         if _has_name(capsule, name):
             _exported.pop(_pointer_of(capsule, name), None)

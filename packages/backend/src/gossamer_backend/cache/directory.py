@@ -53,7 +53,7 @@ class Directory:
 
     def open(self, name: str, flags: int) -> int:
         """Return a descriptor of a file; symbolic links are not followed. Raise `OSError`."""
-        # Opening a pipe that somebody put there does not wait.
+        # Opening a named pipe there does not wait.
         flags |= _NOT_FOLLOWED | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
         return os.open(self._name(name), flags, 0o600, dir_fd=self.descriptor)
 

@@ -12,7 +12,7 @@ def replace_values(tensor: SparseTensor, values: Array, dtype: str | None = None
 
     Index arrays are those of the tensor, and so is the pattern with all that is derived from them; those of a
     tensor that borrows its arrays are copied and checked. The values are not copied: they are contiguous, one
-    for each that the tensor stores, and nobody writes to them while the result is used.
+    for each that the tensor stores, and must not be written to while the result is used.
 
     >>> import numpy as np
     >>> from scipy.sparse import eye_array

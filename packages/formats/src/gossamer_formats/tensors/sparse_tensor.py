@@ -96,7 +96,7 @@ class SparseTensor(RefusedOperators, NotAnArray):
 
     @classmethod
     def from_new(cls, storage: Storage) -> SparseTensor:
-        """Return a tensor of valid arrays to which nobody can write: of tensors, or without references."""
+        """Return a tensor of valid, read-only arrays: those of other tensors, or without other references."""
         tensor = cls.__new__(cls)
         tensor._hold(adopted_storage(storage))
         return tensor

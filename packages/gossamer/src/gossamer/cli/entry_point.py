@@ -37,7 +37,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except CodedError as error:
         return _fail(str(error).removesuffix(error.text), text=error.text)
     except BrokenPipeError:
-        # Whoever reads the output has enough of it, as in `gossamer show spmm --stage asm | head`.
+        # The pipe is closed, as in `gossamer show spmm --stage asm | head`.
         redirect_to_null(sys.stdout)
         return BAD_INPUT
     except SystemExit:

@@ -41,7 +41,7 @@ from gossamer_lower.statements.rebuild import (
     without=("blocks",),
     after={
         "hoist_invariant_loads": "both loops use the vectors that are loaded before the first",
-        "expand_search": "each of both loops would walk its window again from the begin",
+        "expand_search": "both loops would scan the window from its start",
     },
 )
 def split_index_set(module: Module) -> Module:

@@ -94,7 +94,7 @@ class _LoadHoister(SerialLoopVisitor):
             hoisted = [load for load in hoisted if self._exists(load)]
         return (
             {load: self._let(load) for load in hoisted}
-            # All or none: nothing here tells which of them deserve a register.
+            # All or none: the loads are not ranked by benefit.
             if len(hoisted) <= self._most_vectors
             else {}
         )

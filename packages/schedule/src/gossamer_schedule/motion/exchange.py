@@ -38,7 +38,7 @@ def required_exchange(top: Cursor, chain: Sequence[For], moved: Sequence[For]) -
             loops_outside_reductions(chain, reducing) ^ loops_outside_reductions(moved, reducing)
         ),
     )
-    # Inner bounds are evaluated in another order, and so perhaps before a write that they depended on.
+    # Inner bounds are evaluated in another order, possibly before a write that they depended on.
     require_unchanged_bounds(chain, cursor=top)
     dependent = _dependent_buffers(top, chain, _exchanged_pairs(chain, moved))
     for buffer, names in dependent.items():

@@ -17,7 +17,7 @@ import torch
 from gossamer_ir.errors import ArgumentError
 from gossamer_ir.support.as_tuple import as_tuple
 from gossamer_torch.checks import forward_mode_error
-from gossamer_torch.func_transforms import has_func_transforms, is_followed, is_wrapped
+from gossamer_torch.func_transforms import are_calls_observed, has_func_transforms, is_wrapped
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -138,7 +138,7 @@ def register_operator(definition: OperatorDefinition) -> Callable[..., Any]:
     registered.register_fake(definition.new_results)
     registered.register_vmap(_vmap_rule(registered, definition))
     if definition.rule is None:
-        return _unless_followed(definition.kernel, registered)
+        return _unless_observed(definition.kernel, registered)
     save, backward = _autograd(definition, definition.rule)
     registered.register_autograd(backward, setup_context=save)
     members = {
@@ -150,23 +150,23 @@ def register_operator(definition: OperatorDefinition) -> Callable[..., Any]:
     }
     transformed: Any = type(definition.name, (torch.autograd.Function,), members)
 
-    def call_followed(*inputs: Any) -> Any:
+    def call_observed(*inputs: Any) -> Any:
         # To call the function always would add a fifth to the time of a call.
         if not torch.compiler.is_compiling() and has_func_transforms():
             return transformed.apply(*inputs)
         return registered(*inputs)
 
-    return _unless_followed(_with_gradients(definition, save, backward), call_followed)
+    return _unless_observed(_with_gradients(definition, save, backward), call_observed)
 
 
-def _unless_followed(
-    direct: Callable[..., Any], followed: Callable[..., Any]
+def _unless_observed(
+    direct: Callable[..., Any], observed: Callable[..., Any]
 ) -> Callable[..., Any]:
-    """Return the function that calls the first one, or the second if torch has to know of the call."""
+    """Return the function that calls the first one, or the second if torch observes the call."""
 
     def call(*inputs: Any) -> Any:
-        if is_followed() or not all(map(_is_plain, inputs)):
-            return followed(*inputs)
+        if are_calls_observed() or not all(map(_is_plain, inputs)):
+            return observed(*inputs)
         return direct(*inputs)
 
     return call
@@ -277,7 +277,7 @@ def _vmap_rule(registered: Callable[..., Any], definition: OperatorDefinition) -
         if results:
             stacked = tuple(torch.stack(tensors) for tensors in zip(*results, strict=True))
         else:
-            # One element tells the shapes of results.
+            # The shapes of the results are those of a call with one element.
             pairs = [(_with_one(value, dimension), dimension) for value, dimension in pairs]
             stacked = tuple(
                 single.new_empty((0, *single.shape)) for single in call(definition.new_results, 0)

@@ -19,7 +19,7 @@ def receives_first(x: torch.Tensor, out_channels: int) -> bool:
 
 
 def add_to_product(product: torch.Tensor, term: torch.Tensor) -> torch.Tensor:
-    """Return the sum of a product that nobody else reads and a term, which is added in place: a new array
+    """Return the sum of a product without other references and a term, which is added in place: a new array
     takes as long as to read the weights.
 
     >>> product = torch.ones(2, 2)

@@ -62,7 +62,7 @@ def resolve_cpu(target: Target) -> Cpu:
     # A resolved target: the digest must be that of this machine.
     if name == "host" or features.startswith(_DIGEST_START):
         return _resolved_host(name, features)
-    # LLVM supports more CPUs than the table has, among them perhaps this one.
+    # LLVM supports more CPUs than the table has, possibly also this one.
     is_known = name in _table_of(target).cpus
     if not is_known and not features and name == host_cpu().name:
         return host_cpu()

@@ -88,7 +88,8 @@ def split(
     cursor = find_loop(root, loop=loop)
 
     require_serial(cursor)
-    require_zero_start(cursor)  # as does the sum of digits that replaces the variable
+    # The mixed-radix sum that replaces the variable starts at 0.
+    require_zero_start(cursor)
     return split_by(cursor, _required_factors(factors, cursor))
 
 
@@ -151,9 +152,9 @@ def _required_factors(
 ) -> tuple[Affine | None, ...]:
     """Return the factors; refuse them if they do not determine all extents, or if the loop may be cut short.
 
-    Two None would leave only their product known. Products above the limit may overflow in index arithmetic.
+    Of two unknown factors only the product is determined. Products above the limit may overflow in index
+    arithmetic.
     """
-    # With two unknown factors only their product is determined.
     if not factors or list(factors).count(None) > 1:
         raise _factors_error(
             f"the factors {tuple(factors)} are none, or more than one is None", cursor
