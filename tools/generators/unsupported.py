@@ -141,7 +141,7 @@ SECTIONS: dict[str, dict[str, str]] = {
         "fill or store it",
         "cuda.fragment.instruction": "a product of fragments that the GPU has no matrix instruction for",
         "cuda.fragment.product": "a fragment that is not an operand of a product of whole fragments",
-        "cuda.fragment.threads": "fragments in a loop over the lanes of a warp, which hold them together",
+        "cuda.fragment.threads": "fragments in a loop over the lanes that hold them, or with too many lanes",
         "lower.split_host_device.extent": "a loop that is bound to threads, whose extent is not known at the "
         "launch",
         "lower.split_host_device.host": "a loop or a condition around kernels that reads an array",

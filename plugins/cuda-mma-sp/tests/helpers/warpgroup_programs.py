@@ -18,9 +18,9 @@ def f(a: T.handle, e: T.handle, b: T.handle, c: T.handle) -> None:
         X = T.alloc_buffer((ROWS, DEPTH // 4, 2), "LEFT", scope="fragment")
         M = T.alloc_buffer((ROWS, DEPTH // 4, 2), "uint8", scope="fragment")
         Y = T.alloc_buffer((SHAPE), "LEFT", scope="shared")
-        for t in T.thread_binding(128, thread="threadIdx.x"):
-            for r in T.serial(DEPTH * COLUMNS // 128):
-                Y[(r * 128 + t) // WIDTH, (r * 128 + t) % WIDTH] = B[(r * 128 + t) // WIDTH, (r * 128 + t) % WIDTH]
+        for t in T.thread_binding(THREADS, thread="threadIdx.x"):
+            for r in T.serial(DEPTH * COLUMNS // THREADS):
+                Y[(r * THREADS + t) // WIDTH, (r * THREADS + t) % WIDTH] = B[(r * THREADS + t) // WIDTH, (r * THREADS + t) % WIDTH]
         for i, j in T.grid(ROWS, COLUMNS):
             S[i, j] = C[i, j]
         for i_1, q_1, s_1 in T.grid(ROWS, DEPTH // 4, 2):
@@ -34,7 +34,7 @@ def f(a: T.handle, e: T.handle, b: T.handle, c: T.handle) -> None:
 """  # noqa: E501  (scripts have no line breaks inside an expression)
 
 
-def warpgroup_text(dtype, sums, *, rows=64, columns=16, depth=64, by_k=False):
+def warpgroup_text(dtype, sums, *, rows=64, columns=16, depth=64, by_k=False, threads=128):
     """The script of a tile; `by_k` if the columns of B are contiguous."""
     row = "4 * q_3 + T.int64(M[i_3, q_3, s_3]) % 4"
     shape = (columns, depth) if by_k else (depth, columns)
@@ -42,6 +42,7 @@ def warpgroup_text(dtype, sums, *, rows=64, columns=16, depth=64, by_k=False):
         "ROWS": str(rows),
         "DEPTH // 4": str(depth // 4),
         "DEPTH": str(depth),
+        "THREADS": str(threads),
         "COLUMNS": str(columns),
         "SHAPE": ", ".join(map(str, shape)),
         "WIDTH": str(shape[1]),

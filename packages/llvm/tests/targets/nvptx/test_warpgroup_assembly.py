@@ -11,7 +11,7 @@ def test_each_step_has_operands_of_its_own():
         for s in range(2)
     ]
     result, call = warpgroup_assembly(
-        "wgmma.x", ("float %c0", "float %c1"), steps, selector=1, immediates="1, 1, 0"
+        "wgmma.x", (("float %c0", "float %c1"),), steps, selector=1, immediates="1, 1, 0"
     )
     assert result == "{ float, float }"
     assert "wgmma.x {$0, $1}, {$4, $5, $6, $7}, $8, $9, 1, is_added, 1, 1, 0;" in call
@@ -21,9 +21,18 @@ def test_each_step_has_operands_of_its_own():
     assert inputs[10 - 2 : 16 - 2] == [*steps[1].a, steps[1].b, steps[1].metadata]
 
 
+def test_steps_belong_to_one_accumulator_after_the_other():
+    step = WarpgroupOperands(("i64 %a",), "i64 %b", "i32 %e")
+    sums = (("float %c0",), ("float %c1",))
+    result, call = warpgroup_assembly("wgmma.x", sums, (step,) * 4, selector=0, immediates="")
+    assert result == "{ float, float }"
+    assert re.findall(r"wgmma\.x \{(.*?)\}", call) == ["$0", "$1", "$0", "$1"]
+    assert call.count("wgmma.commit_group") == call.count("wgmma.wait_group") == 1
+
+
 def test_the_products_are_fenced_and_waited_for():
     step = WarpgroupOperands(("i64 %a",), "i64 %b", "i32 %e")
-    _, call = warpgroup_assembly("wgmma.x", ("i32 %c",), (step,), selector=0, immediates="")
+    _, call = warpgroup_assembly("wgmma.x", (("i32 %c",),), (step,), selector=0, immediates="")
     order = ("wgmma.fence", "wgmma.x", "wgmma.commit_group", "wgmma.wait_group.sync.aligned 0")
     places = [call.index(name) for name in order]
     assert places == sorted(places)

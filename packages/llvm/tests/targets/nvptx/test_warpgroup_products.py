@@ -1,5 +1,7 @@
 """Products of warpgroups in LLVM IR: the descriptor, the alignment of shared memory, and the fences."""
 
+from msgspec.structs import replace
+
 from gossamer_ir.core.build import index, index_var
 from gossamer_ir.nodes import Allocate, Barrier, Buffer, Cast, For, Function, Load, Module, Store
 from gossamer_llvm import WarpgroupProduct, emit, nvptx_lowering, warp_loop
@@ -22,14 +24,13 @@ def text_of(depth_tiles):
     metadata = Buffer("M", (index(depth_tiles),), "uint32", scope="local")
     b = Buffer("Y", (index(64), index(32)), "float16", scope="shared")
     zero = (index(0),)
-    stores = [
-        Store(buffer.name, zero, Load(buffer.name, zero, buffer.dtype))
-        for buffer in (sums, a, metadata)
-    ]
-    stores += [
-        Store("S", zero, Cast("float32", Load("Y", (index(32 * tile), index(0)), "float16")))
-        for tile in range(depth_tiles)
-    ]
+    stores = [Store("S", zero, Load("S", zero, "float32"))]
+    for tile in range(depth_tiles):
+        for buffer, first in ((a, 8 * tile), (metadata, tile)):
+            at = (index(first),)
+            stores.append(Store(buffer.name, at, Load(buffer.name, at, buffer.dtype)))
+        element = Load("Y", (index(32 * tile), index(0)), "float16")
+        stores.append(Store("S", zero, Cast("float32", element)))
     stores.append(Store("S", zero, Cast("float32", Load("Y", (lane, index(0)), "float16"))))
     body = (
         *map(Allocate, (sums, a, metadata, b)),
@@ -38,7 +39,7 @@ def text_of(depth_tiles):
             lane.name,
             index(0),
             index(128),
-            (warp_loop("p", PRODUCT, tuple(stores)),),
+            (warp_loop("p", replace(PRODUCT, steps=depth_tiles), tuple(stores)),),
             kind="thread_binding",
             thread="threadIdx.x",
         ),

@@ -111,7 +111,7 @@ def _definition(number: int, use: WarpgroupUse) -> str:
     a = ("i64 %a",) if use.a_is_shared else tuple(values[:A_REGISTERS])
     result, call = warpgroup_assembly(
         use.instruction.ptx_name,
-        values[sums.start : sums.stop],
+        (values[sums.start : sums.stop],),
         (WarpgroupOperands(a, "i64 %b", values[-1]),),
         selector=use.selector,
         immediates=use.immediates,

@@ -5,7 +5,14 @@ import pytest
 from warpgroup_programs import compiled, ptx_of, warpgroup_text
 
 from gossamer_cuda_mma_sp.backend import CudaBackend
+from gossamer_cuda_mma_sp.instructions.warpgroup_instructions import WARPGROUP_INSTRUCTIONS
 from gossamer_ir.errors import UnsupportedError
+
+COLUMNS = {
+    dtype: {instruction.columns for instruction in WARPGROUP_INSTRUCTIONS if instruction.a == dtype}
+    for dtype in ("float16", "int8", "uint8")
+}
+"""The columns that instructions have."""
 
 
 @pytest.mark.parametrize(
@@ -14,24 +21,40 @@ from gossamer_ir.errors import UnsupportedError
         ("float16", "float32", {"columns": 64}),
         ("float16", "float16", {"rows": 128, "columns": 8, "depth": 32}),
         ("float16", "float32", {"columns": 24, "by_k": True}),
+        # Rows of B of several spans, of 16 (72), 32 (80) and 64 bytes (96), too.
+        *(("float16", "float32", {"columns": columns}) for columns in (72, 80, 96, 128, 192, 256)),
+        ("float16", "float32", {"columns": 256, "by_k": True, "depth": 192}),
+        ("float16", "float32", {"rows": 128, "columns": 128, "depth": 128, "threads": 256}),
+        ("float16", "float16", {"rows": 64, "columns": 512}),
+        # No instruction has 40 columns of integers.
+        ("int8", "int32", {"columns": 40, "by_k": True}),
+        ("int8", "int32", {"columns": 256, "by_k": True, "depth": 256}),
+        ("uint8", "int32", {"rows": 256, "columns": 128, "by_k": True, "threads": 256}),
         ("int8", "int32", {"rows": 128, "columns": 16, "depth": 128, "by_k": True}),
     ],
 )
 def test_a_warpgroup_multiplies_a_tile(dtype, sums, options):
     rng = np.random.default_rng(0)
-    sizes = {"rows": 64, "columns": 16, "depth": 64, "by_k": False} | options
+    sizes = {"rows": 64, "columns": 16, "depth": 64, "by_k": False, "threads": 128} | options
     rows, columns, depth = sizes["rows"], sizes["columns"], sizes["depth"]
-    A = rng.integers(-4, 5, (rows, depth // 4, 2))
+    least = 0 if dtype == "uint8" else -4
+    A = rng.integers(least, 5, (rows, depth // 4, 2))
     E = np.sort(rng.random((rows, depth // 4, 4)).argsort(axis=2)[..., :2], axis=2)
     dense = np.zeros((rows, depth // 4, 4), np.int64)
     np.put_along_axis(dense, E, A, axis=2)
-    B, C = rng.integers(-4, 5, (depth, columns)), rng.integers(-9, 9, (rows, columns))
+    B, C = rng.integers(least, 5, (depth, columns)), rng.integers(-9, 9, (rows, columns))
     stored = np.ascontiguousarray((B.T if sizes["by_k"] else B).astype(dtype))
     arguments = {"a": A.astype(dtype), "e": E.astype(np.uint8), "b": stored, "c": C.astype(sums)}
     artifact = compiled(warpgroup_text(dtype, sums, **options))
     text = ptx_of(artifact)
     steps = depth * np.dtype(dtype).itemsize // 64
-    assert text.count("wgmma.mma_async.sp.sync.aligned.m64n") == rows // 64 * steps
+    at_once = next(
+        count for count in range(columns, 0, -8) if columns % count == 0 and count in COLUMNS[dtype]
+    )
+    tiles = 128 * rows // 64 // sizes["threads"] * (columns // at_once)
+    assert text.count(f"wgmma.mma_async.sp.sync.aligned.m64n{at_once}k") == tiles * steps
+    assert text.count("wgmma.mma_async") == tiles * steps
+    assert text.count("wgmma.wait_group") == 1
     assert text.index("fence.proxy.async") < text.index("bar") < text.index("wgmma.fence")
     CudaBackend().load(artifact)(**arguments)
     np.testing.assert_array_equal(arguments["c"], dense.reshape(rows, depth) @ B + C)
@@ -68,7 +91,7 @@ def test_constant_sums_and_factors_are_not_in_the_same_registers():
         (HALF, "cuda-mma-sp:arch=sm_90"),
         (HALF, "cuda-mma-sp:arch=sm_100a"),
         (HALF, "cuda-mma-sp:arch=sm_90a,ptx=8.0"),
-        (warpgroup_text("float16", "float32", columns=128), "cuda-mma-sp:arch=sm_90a"),
+        (warpgroup_text("float16", "float32", columns=12), "cuda-mma-sp:arch=sm_90a"),
         (warpgroup_text("float16", "float32", rows=32), "cuda-mma-sp:arch=sm_90a"),
         (warpgroup_text("int8", "int32"), "cuda-mma-sp:arch=sm_90a"),
     ],
@@ -77,6 +100,12 @@ def test_a_product_without_an_instruction_is_refused(text, target):
     with pytest.raises(UnsupportedError, match="no matrix instruction of four warps") as caught:
         compiled(text, target)
     assert caught.value.code == "cuda.fragment.instruction"
+
+
+def test_threads_that_cannot_hold_a_tile_are_refused():
+    with pytest.raises(UnsupportedError, match="a warpgroup of 128 threads has 64 rows") as caught:
+        compiled(warpgroup_text("float16", "float32", rows=64, threads=256))
+    assert caught.value.code == "cuda.fragment.threads"
 
 
 def test_a_dense_product_with_a_factor_in_shared_memory_is_refused():

@@ -58,19 +58,23 @@ class WarpgroupProduct(
     msgspec.Struct, frozen=True, kw_only=True, tag_field=_TAG, tag="warpgroup_product"
 ):
     """Products of tiles of a sparse A in registers with tiles of B in shared memory, by the threads of four
-    warps. The stores name the accumulator, A, its metadata, for each product the first element of B, and an
-    element of B that depends on the thread: the threads read what others stored.
+    warps. The stores name the first elements of the operands: first each accumulator; then, step by step
+    along the depth and there for each accumulator, A, its metadata and B; at last an element of B that
+    depends on the thread: the threads read what others stored.
 
     >>> WarpgroupProduct(
     ...     instruction="wgmma", sums=2, operand_bits=16, descriptor=0, immediates="1, 1, 0"
-    ... ).selector
-    0
+    ... ).steps
+    1
     """
 
     instruction: str
     """The name of the instruction in PTX."""
     sums: int
-    """The registers of the accumulator in a lane."""
+    """The registers of an accumulator in a lane."""
+    accumulators: int = 1
+    steps: int = 1
+    """The instructions along the depth for each accumulator."""
     operand_bits: int
     descriptor: int
     """The bits of the descriptor of B besides its address."""

@@ -35,30 +35,31 @@ class WarpgroupOperands(msgspec.Struct, frozen=True):
 @typed
 def warpgroup_assembly(
     instruction: str,
-    sums: Sequence[str],
+    sums: Sequence[Sequence[str]],
     steps: Sequence[WarpgroupOperands],
     *,
     selector: int,
     immediates: str,
 ) -> tuple[str, str]:
-    """Return the type of a call and the call itself, which adds the product of each step to `sums`, typed
-    values of LLVM, and returns them. `immediates` are the last operands of each instruction.
+    """Return the type of a call and the call itself, which adds products to accumulators, each given by its
+    typed values of LLVM, and returns all of these. The steps belong to one accumulator after the other, again
+    and again. `immediates` are the last operands of each instruction.
 
     >>> step = WarpgroupOperands(("i64 %a",), "i64 %b", "i32 %e")
-    >>> type_, call = warpgroup_assembly("wgmma", ("i32 %c",) * 2, (step,), selector=0, immediates="")
+    >>> type_, call = warpgroup_assembly("wgmma", (("i32 %c",) * 2,), (step,), selector=0, immediates="")
     >>> type_, call.count("wgmma $0"), call.partition('", "')[2].partition('"')[0]
     ('{ i32, i32 }', 0, '=&r,=&r,0,1,l,l,r,~{memory}')
     """
-    count = len(sums)
-    types = [value.partition(" ")[0] for value in sums]
-    inputs, lines = list(sums), ["wgmma.fence.sync.aligned;"]
-    results = "{" + ", ".join(f"${number}" for number in range(count)) + "}"
-    for step in steps:
+    inputs = [value for values in sums for value in values]
+    count, lines = len(inputs), ["wgmma.fence.sync.aligned;"]
+    types = [value.partition(" ")[0] for value in inputs]
+    for number, step in enumerate(steps):
+        size = len(sums[number % len(sums)])
+        results = _register_list(number % len(sums) * size, size)
         # Results have numbers, too, and their initial values are the first inputs.
         first = count + len(inputs)
-        a = [f"${first + number}" for number in range(len(step.a))]
-        b, metadata = (f"${first + len(a) + number}" for number in range(2))
-        left = a[0] if len(a) == 1 else "{" + ", ".join(a) + "}"
+        left = f"${first}" if len(step.a) == 1 else _register_list(first, len(step.a))
+        b, metadata = (f"${first + len(step.a) + place}" for place in range(2))
         operands = [results, left, b, metadata, str(selector), "is_added", immediates]
         lines.append(f"{instruction} {', '.join(filter(None, operands))};")
         inputs += [*step.a, step.b, step.metadata]
@@ -77,3 +78,7 @@ def warpgroup_assembly(
         result,
         f'call {result} asm sideeffect "{text}", "{",".join(constraints)}"({", ".join(inputs)}) convergent',
     )
+
+
+def _register_list(first: int, count: int) -> str:
+    return "{" + ", ".join(f"${first + number}" for number in range(count)) + "}"

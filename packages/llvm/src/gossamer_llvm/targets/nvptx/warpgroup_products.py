@@ -21,37 +21,50 @@ from gossamer_llvm.targets.nvptx.warpgroup_assembly import WarpgroupOperands, wa
 _A_REGISTERS = 4
 _ADDRESS_UNIT_BITS = 4
 _ADDRESS_MASK = (1 << 14) - 1
+_OPERANDS = 3
+"""The stores of a step of an accumulator: A, its metadata, and B."""
 
 
 def emit_warpgroup_product(
     emitter: FunctionEmitter, node: For, instruction: WarpgroupProduct
 ) -> None:
-    """Emit the assembly of all products: it adds them to the accumulator, which stays where it is."""
-    stores = (stmt for stmt in node.body if isinstance(stmt, Store))
-    # The last one says which elements the threads read, for the passes that insert barriers.
-    accumulator, a, metadata, *tiles, _ = stores
-    type_ = ACCUMULATOR_TYPES[emitter.buffers[accumulator.buffer].buffer.dtype]
-    sums = operand_registers(emitter, accumulator, type_, instruction.sums)
-    count = len(tiles)
-    left = operand_registers(emitter, a, "i32", _A_REGISTERS * count, bits=instruction.operand_bits)
-    words = emit_register_loads(emitter, operand_registers(emitter, metadata, "i32", count))
-    lefts = emit_register_loads(emitter, left)
+    """Emit the assembly of all products: it adds them to the accumulators, which stay where they are."""
+    stores = [stmt for stmt in node.body if isinstance(stmt, Store)]
+    count = instruction.accumulators
+    # The last stores say which elements the threads read, for the passes that insert barriers.
+    operands = stores[count:][: _OPERANDS * count * instruction.steps]
+    sums = [_sums(emitter, store, instruction) for store in stores[:count]]
     steps = [
-        WarpgroupOperands(
-            tuple(lefts[_A_REGISTERS * number :][:_A_REGISTERS]),
-            _descriptor(emitter, tile, instruction),
-            words[number],
-        )
-        for number, tile in enumerate(tiles)
+        _operands(emitter, operands[first:][:_OPERANDS], instruction)
+        for first in range(0, len(operands), _OPERANDS)
     ]
     result, call = warpgroup_assembly(
         instruction.instruction,
-        _as_words(emitter, emit_register_loads(emitter, sums)),
+        [_as_words(emitter, emit_register_loads(emitter, registers)) for registers in sums],
         steps,
         selector=instruction.selector,
         immediates=instruction.immediates,
     )
     _store_sums(emitter, sums, result, emitter.builder.value_in_place(call))
+
+
+def _sums(
+    emitter: FunctionEmitter, store: Store, instruction: WarpgroupProduct
+) -> OperandRegisters:
+    type_ = ACCUMULATOR_TYPES[emitter.buffers[store.buffer].buffer.dtype]
+    return operand_registers(emitter, store, type_, instruction.sums)
+
+
+def _operands(
+    emitter: FunctionEmitter, stores: Sequence[Store], instruction: WarpgroupProduct
+) -> WarpgroupOperands:
+    """Return the operands of a step of an accumulator."""
+    a, metadata, b = stores
+    (word,) = emit_register_loads(emitter, operand_registers(emitter, metadata, "i32", 1))
+    left = operand_registers(emitter, a, "i32", _A_REGISTERS, bits=instruction.operand_bits)
+    return WarpgroupOperands(
+        tuple(emit_register_loads(emitter, left)), _descriptor(emitter, b, instruction), word
+    )
 
 
 def _as_words(emitter: FunctionEmitter, values: Sequence[str]) -> list[str]:
@@ -65,14 +78,15 @@ def _as_words(emitter: FunctionEmitter, values: Sequence[str]) -> list[str]:
 
 
 def _store_sums(
-    emitter: FunctionEmitter, sums: OperandRegisters, result: str, products: str
+    emitter: FunctionEmitter, sums: Sequence[OperandRegisters], result: str, products: str
 ) -> None:
     value = emitter.builder.value
-    for number, addresses in enumerate(sums.addresses):
+    places = [(registers, addresses) for registers in sums for addresses in registers.addresses]
+    for number, (registers, addresses) in enumerate(places):
         part = value(f"extractvalue {result} {products}, {number}")
-        if sums.type.startswith("<"):
-            part = value(f"bitcast i32 {part} to {sums.type}")
-        store_register(emitter, sums, part, addresses)
+        if registers.type.startswith("<"):
+            part = value(f"bitcast i32 {part} to {registers.type}")
+        store_register(emitter, registers, part, addresses)
 
 
 def _descriptor(emitter: FunctionEmitter, store: Store, instruction: WarpgroupProduct) -> str:

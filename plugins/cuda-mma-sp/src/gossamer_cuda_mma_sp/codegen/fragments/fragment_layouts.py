@@ -60,19 +60,20 @@ class FragmentLayout(msgspec.Struct, frozen=True):
 
 
 class TileCounts(msgspec.Struct, frozen=True):
-    """The numbers of tiles of a product, each of which is one instruction."""
+    """The numbers of tiles of a product: of 16 rows for each of its warps, of 8 columns, and of the depth of
+    an instruction."""
 
     rows: int
     columns: int
     depth: int
+    warps: int
+    """The warps that hold the fragments together."""
 
 
-def accumulator_layout(
-    dtype: str, instruction: TiledInstruction, tiles: TileCounts, lane: Var
-) -> FragmentLayout:
+def accumulator_layout(dtype: str, tiles: TileCounts, lane: Var) -> FragmentLayout:
     """Return the layout of the accumulator, rows by columns: 4 elements of each tile."""
-    g, t = _first_row(instruction, lane), _lane_of_quad(lane)
-    rows = MMA_ROWS * instruction.warps
+    g, t = _first_row(tiles, lane), _lane_of_quad(lane)
+    rows = MMA_ROWS * tiles.warps
     slots = [
         Slot(
             4 * (tiles.columns * i + j) + e,
@@ -93,12 +94,12 @@ def a_layout(
 ) -> FragmentLayout:
     """Return the layout of A: rows by depth, or rows by groups, slots and pairs if it is sparse."""
     p, count = instruction.register_elements, instruction.a_registers
-    slots, rows = [], MMA_ROWS * instruction.warps
+    slots, rows = [], MMA_ROWS * tiles.warps
     for i in range(tiles.rows):
         for k in range(tiles.depth):
             first = (i * tiles.depth + k) * count * p
             for r in range(count):
-                row = add(_first_row(instruction, lane), index(rows * i + 8 * (r % 2)))
+                row = add(_first_row(tiles, lane), index(rows * i + 8 * (r % 2)))
                 start = k * instruction.stored_depth + r // 2 * 4 * p
                 for j in range(p):
                     column = _columns(instruction, lane, start + j, p)
@@ -144,8 +145,8 @@ def metadata_layout(instruction: TiledInstruction, tiles: TileCounts, lane: Var)
     for i in range(tiles.rows):
         for k in range(tiles.depth):
             for nibble in range(8):
-                row, group = _group(instruction, lane, nibble)
-                row = add(row, index(MMA_ROWS * instruction.warps * i))
+                row, group = _group(instruction, tiles, lane, nibble)
+                row = add(row, index(MMA_ROWS * tiles.warps * i))
                 group = add(group, index(k * instruction.depth // pattern.group))
                 for slot in range(pattern.slots):
                     at = (row, group, *((index(slot),) if pattern.slots > 1 else ()))
@@ -154,25 +155,27 @@ def metadata_layout(instruction: TiledInstruction, tiles: TileCounts, lane: Var)
     return FragmentLayout("uint32", tiles.rows * tiles.depth, tuple(slots))
 
 
-def _group(instruction: TiledInstruction, lane: Var, nibble: int) -> tuple[Expr, Expr]:
+def _group(
+    instruction: TiledInstruction, tiles: TileCounts, lane: Var, nibble: int
+) -> tuple[Expr, Expr]:
     """Return the row and the group of a nibble in a word of a lane (`pack_metadata`)."""
     in_part = 4 if instruction.bits >= 16 else 8
     parts = instruction.depth // operand_dtype_named(instruction.a).pattern.group // in_part
     t = _lane_of_quad(lane)
     if in_part == 4:
         # A word has the groups of two rows.
-        row = add(_first_row(instruction, lane), index(8 * (nibble // 4)))
+        row = add(_first_row(tiles, lane), index(8 * (nibble // 4)))
         part = binary("floormod", lane, index(parts)) if parts > 1 else ZERO
     else:
-        row = add(_first_row(instruction, lane), mul(binary("floormod", lane, index(2)), index(8)))
+        row = add(_first_row(tiles, lane), mul(binary("floormod", lane, index(2)), index(8)))
         part = floordiv(t, index(2)) if parts > 1 else ZERO
     return row, add(mul(part, index(in_part)), index(nibble % in_part))
 
 
-def _first_row(instruction: TiledInstruction, lane: Var) -> Expr:
+def _first_row(tiles: TileCounts, lane: Var) -> Expr:
     """Return the first row of a lane: each warp has 16 rows, and a lane that of its quad and the eighth
     after it."""
-    if instruction.warps == 1:
+    if tiles.warps == 1:
         return _quad(lane)
     row_of_warp = mul(floordiv(lane, index(WARP_LANES)), index(MMA_ROWS))
     return add(row_of_warp, binary("floormod", _quad(lane), index(8)))

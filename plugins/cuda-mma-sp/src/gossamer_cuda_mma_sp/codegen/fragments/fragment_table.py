@@ -8,9 +8,14 @@ from typing import Any
 
 import msgspec
 
-from gossamer_cuda_mma_sp.codegen.fragments.fragment_layouts import FragmentLayout, TiledInstruction
+from gossamer_cuda_mma_sp.codegen.fragments.fragment_layouts import (
+    FragmentLayout,
+    TileCounts,
+    TiledInstruction,
+)
 from gossamer_cuda_mma_sp.codegen.fragments.matrix_products import MatrixProduct
 from gossamer_ir.core.build import ZERO, index, index_var
+from gossamer_ir.core.limits import WARP_LANES
 from gossamer_ir.errors import UnsupportedError
 from gossamer_ir.nodes import Buffer, For, Node, Stmt, ThreadTag, Var
 from gossamer_ir.traversal.access_types import BUFFER_NODES
@@ -33,11 +38,16 @@ class FragmentTable(msgspec.Struct, frozen=True):
     """Which elements of each fragment a lane holds."""
     instructions: Mapping[MatrixProduct, TiledInstruction]
     """The instruction for each product."""
-    lanes: int
-    """The threads that hold a fragment: those of a warp, or of four warps."""
+    tiles: Mapping[MatrixProduct, TileCounts]
+    """The tiles of each product."""
     lane: Var
     """The number of a lane in layouts and in statements before `run_by_lanes`."""
     namer: Namer
+
+    @property
+    def lanes(self) -> int:
+        """The threads that hold a fragment: those of a warp, or of warpgroups."""
+        return WARP_LANES * max((tiles.warps for tiles in self.tiles.values()), default=1)
 
 
 def run_by_lanes(table: FragmentTable, body: Sequence[Any]) -> tuple[Stmt, ...]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from gossamer_cuda_mma_sp.codegen.fragments.fragment_layouts import (
     FragmentLayout,
@@ -13,11 +13,15 @@ from gossamer_cuda_mma_sp.codegen.fragments.fragment_layouts import (
     b_layout,
     metadata_layout,
 )
-from gossamer_cuda_mma_sp.codegen.fragments.fragment_table import FragmentTable, run_by_lanes
+from gossamer_cuda_mma_sp.codegen.fragments.fragment_table import (
+    LANE_AXIS,
+    FragmentTable,
+    run_by_lanes,
+)
 from gossamer_cuda_mma_sp.codegen.fragments.matrix_products import MatrixProduct, matrix_product
 from gossamer_cuda_mma_sp.codegen.fragments.warpgroup_loops import (
     warpgroup_instruction_of,
-    warpgroup_loops,
+    warpgroup_loop,
 )
 from gossamer_cuda_mma_sp.instructions.matrix_instructions import (
     MatrixInstruction,
@@ -26,7 +30,7 @@ from gossamer_cuda_mma_sp.instructions.matrix_instructions import (
 from gossamer_cuda_mma_sp.instructions.sparse_instructions import MMA_COLUMNS, MMA_ROWS
 from gossamer_cuda_mma_sp.instructions.warpgroup_instructions import WarpgroupInstruction
 from gossamer_cuda_mma_sp.target.gpu import Gpu
-from gossamer_ir.core.build import index, index_var
+from gossamer_ir.core.build import index, index_var, integer_value
 from gossamer_ir.core.limits import WARP_LANES
 from gossamer_ir.errors import UnsupportedError
 from gossamer_ir.nodes import Buffer, For, Function, Load, Stmt, Store, Var
@@ -52,32 +56,47 @@ def plan_fragments(function: Function, gpu: Gpu) -> FragmentTable:
         product for loop in loops if (product := matrix_product(loop, buffers, shared)) is not None
     ]
     instructions = {
-        product: warpgroup_instruction_of(product, buffers, shared, gpu)
+        product: warpgroup_instruction_of(product, buffers, gpu)
         if product.b_is_shared
         else _required_instruction(product, buffers, gpu)
         for product in dict.fromkeys(products)
     }
     lane = index_var(namer.fresh("lane"))
-    layouts = _layouts_in_all(buffers, instructions, lane)
-    lanes = WARP_LANES * max((one.warps for one in instructions.values()), default=1)
-    return FragmentTable(buffers, shared, layouts, instructions, lanes, lane, namer)
+    _require_one_kind(instructions)
+    tiles = {
+        product: _tiles(product, instruction, _threads_of_tiles(every))
+        for product, instruction in instructions.items()
+    }
+    layouts = _layouts_in_all(buffers, instructions, tiles, lane)
+    return FragmentTable(buffers, shared, layouts, instructions, tiles, lane, namer)
 
 
-def _layouts_in_all(
-    buffers: Mapping[str, Buffer],
-    instructions: Mapping[MatrixProduct, TiledInstruction],
-    lane: Var,
-) -> dict[str, FragmentLayout]:
-    """Return the layout of each fragment, which all products it is in must need."""
-    layouts: dict[str, FragmentLayout] = {}
+def _threads_of_tiles(body: Iterable[Stmt]) -> int:
+    """Return the threads along the lanes that a program has in its own loops."""
+    loops = (stmt for stmt in body if isinstance(stmt, For) and stmt.thread == LANE_AXIS)
+    return max((integer_value(loop.extent) or 0 for loop in loops), default=0)
+
+
+def _require_one_kind(instructions: Mapping[MatrixProduct, TiledInstruction]) -> None:
     if len({instruction.warps for instruction in instructions.values()}) > 1:
         raise UnsupportedError(
             "cuda.fragment.product",
             "Some products of the program read B in shared memory, and others in fragments.",
             hint="Four warps multiply by one in shared memory, one warp by others: use one kind.",
         )
+
+
+def _layouts_in_all(
+    buffers: Mapping[str, Buffer],
+    instructions: Mapping[MatrixProduct, TiledInstruction],
+    tiles: Mapping[MatrixProduct, TileCounts],
+    lane: Var,
+) -> dict[str, FragmentLayout]:
+    """Return the layout of each fragment, which all products it is in must need."""
+    layouts: dict[str, FragmentLayout] = {}
     for product, instruction in instructions.items():
-        for name, layout in _layouts_in(product, instruction, buffers, lane).items():
+        in_product = _layouts_in(product, instruction, tiles[product], buffers, lane)
+        for name, layout in in_product.items():
             if layouts.setdefault(name, layout) != layout:
                 raise UnsupportedError(
                     "cuda.fragment.product",
@@ -98,16 +117,14 @@ def _layouts_in_all(
 def _layouts_in(
     product: MatrixProduct,
     instruction: TiledInstruction,
+    tiles: TileCounts,
     buffers: Mapping[str, Buffer],
     lane: Var,
 ) -> dict[str, FragmentLayout]:
     """Return the layouts of the fragments of a product."""
-    tiles = _tiles(product, instruction)
     dtypes = {name: buffer.dtype for name, buffer in buffers.items()}
     layouts = {
-        product.accumulator: accumulator_layout(
-            dtypes[product.accumulator], instruction, tiles, lane
-        ),
+        product.accumulator: accumulator_layout(dtypes[product.accumulator], tiles, lane),
         product.a: a_layout(dtypes[product.a], instruction, tiles, lane),
     }
     if isinstance(instruction, MatrixInstruction):
@@ -140,10 +157,9 @@ def _required_instruction(
 
 def lower_product(table: FragmentTable, product: MatrixProduct) -> tuple[Stmt, ...]:
     """Return the matrix instructions of a product, which the lanes of warps execute together."""
-    instruction = table.instructions[product]
-    tiles = _tiles(product, instruction)
+    instruction, tiles = table.instructions[product], table.tiles[product]
     if isinstance(instruction, WarpgroupInstruction):
-        return run_by_lanes(table, warpgroup_loops(table, product, instruction, tiles))
+        return run_by_lanes(table, [warpgroup_loop(table, product, instruction)])
     calls = [
         _call(table, product, instruction, (i, j, k))
         for k in range(tiles.depth)
@@ -160,7 +176,7 @@ def _call(
     tile: tuple[int, int, int],
 ) -> For:
     """Return the loop that stands for an instruction."""
-    (i, j, k), tiles = tile, _tiles(product, instruction)
+    (i, j, k), tiles = tile, table.tiles[product]
     p = instruction.register_elements
     firsts = {
         product.accumulator: 4 * (i * tiles.columns + j),
@@ -184,9 +200,22 @@ def _call(
     return warp_loop(table.namer.fresh("product"), executed, tuple(operands))
 
 
-def _tiles(product: MatrixProduct, instruction: TiledInstruction) -> TileCounts:
+def _tiles(product: MatrixProduct, instruction: TiledInstruction, threads: int) -> TileCounts:
+    """Return the tiles of a product. Several warpgroups hold its fragments together if a program has their
+    threads."""
+    warps = instruction.warps
+    if warps > 1 and threads > WARP_LANES * warps:
+        warps = threads // WARP_LANES
+        if warps % instruction.warps or product.rows % (MMA_ROWS * warps):
+            raise UnsupportedError(
+                "cuda.fragment.threads",
+                f"{threads} threads along '{LANE_AXIS}' cannot hold a tile of {product.rows} rows: a "
+                "warpgroup of 128 threads has 64 rows.",
+                hint="Use 128 threads, or as many for each 64 rows.",
+            )
     return TileCounts(
-        product.rows // (MMA_ROWS * instruction.warps),
+        product.rows // (MMA_ROWS * warps),
         product.columns // MMA_COLUMNS,
         product.depth // instruction.depth,
+        warps,
     )

@@ -1,14 +1,18 @@
-"""Products of a sparse A in fragments and B in shared memory: instructions of four warps (`wgmma`)."""
+"""Products of a sparse A in fragments and B in shared memory: instructions of four warps (`wgmma`).
+
+A row of B in shared memory is divided into spans of at most 128 bytes, as descriptors have them: the spans of
+all rows at the same place are stored one after the other (`swizzle_shared`).
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
-from gossamer_cuda_mma_sp.codegen.fragments.fragment_layouts import TileCounts
 from gossamer_cuda_mma_sp.codegen.fragments.fragment_table import FragmentTable
 from gossamer_cuda_mma_sp.codegen.fragments.matrix_products import MatrixProduct
 from gossamer_cuda_mma_sp.instructions.matrix_descriptors import (
     ATOM_SPANS,
+    CHUNK_BYTES,
     SPAN_BYTES,
     MatrixDescriptor,
 )
@@ -29,105 +33,124 @@ _TFLOAT32 = "tfloat32"
 
 
 def warpgroup_instruction_of(
-    product: MatrixProduct, buffers: Mapping[str, Buffer], shared: Mapping[str, Buffer], gpu: Gpu
+    product: MatrixProduct, buffers: Mapping[str, Buffer], gpu: Gpu
 ) -> WarpgroupInstruction:
-    """Return the instruction for all columns of a product; raise `UnsupportedError`
-    (`cuda.fragment.instruction`) if the GPU has none for the dtypes, the shape, or the order of B."""
-    wanted = (product.columns, *product.operands, buffers[product.accumulator].dtype)
-    span = _span(product, shared[product.b])
-    for instruction in WARPGROUP_INSTRUCTIONS:
-        dtypes = (instruction.a, instruction.b, instruction.accumulator)
-        is_ordered = product.b_is_by_k or instruction.can_transpose
-        if (
-            (instruction.columns, *dtypes) == wanted
-            and instruction.a != _TFLOAT32
-            and instruction.is_on(gpu)
-            and is_ordered
-            and span in SPAN_BYTES
-            and product.rows % WARPGROUP_ROWS == product.depth % instruction.depth == 0
-        ):
-            return instruction
-    raise UnsupportedError(
-        "cuda.fragment.instruction",
-        f"{gpu.architecture.name} with PTX {gpu.ptx} has no matrix instruction of four warps for a sparse "
-        f"{product.rows} by {product.depth} matrix of {product.operands[0]} times {product.operands[1]} in "
-        f"shared memory, with {product.columns} columns in rows of {span} bytes, into {wanted[-1]}.",
-        hint="Use an architecture with warpgroups, multiples of 64 rows, rows of 16, 32, 64 or 128 bytes in "
-        "shared memory, and the columns of B as its rows unless it has elements of 16 bits; or copy B to a "
-        "fragment.",
-    )
+    """Return the instruction for a product that has the most columns; several of it have all. Raises
+    `UnsupportedError` (`cuda.fragment.instruction`) if the GPU has none for the dtypes, the shape, or the
+    order of B."""
+    wanted = (*product.operands, buffers[product.accumulator].dtype)
+    suitable = [
+        instruction
+        for instruction in WARPGROUP_INSTRUCTIONS
+        if (instruction.a, instruction.b, instruction.accumulator) == wanted
+        and instruction.a != _TFLOAT32
+        and instruction.is_on(gpu)
+        and (product.b_is_by_k or instruction.can_transpose)
+        and product.rows % WARPGROUP_ROWS == product.depth % instruction.depth == 0
+        and product.columns % instruction.columns == 0
+    ]
+    if not suitable:
+        raise UnsupportedError(
+            "cuda.fragment.instruction",
+            f"{gpu.architecture.name} with PTX {gpu.ptx} has no matrix instruction of four warps for a "
+            f"sparse {product.rows} by {product.depth} matrix of {product.operands[0]} times "
+            f"{product.operands[1]} in shared memory, with {product.columns} columns, into {wanted[-1]}.",
+            hint="Use an architecture with warpgroups, multiples of 64 rows and of 8 columns, and the "
+            "columns of B as rows in shared memory unless it has elements of 16 bits; or copy B to a "
+            "fragment.",
+        )
+    return max(suitable, key=lambda instruction: instruction.columns)
 
 
-def _span(product: MatrixProduct, b: Buffer) -> int:
-    """Return the bytes of a row of B in shared memory."""
-    return (
-        (product.depth if product.b_is_by_k else product.columns) * DType.parse(b.dtype).bits // 8
-    )
-
-
-def warpgroup_loops(
-    table: FragmentTable,
-    product: MatrixProduct,
-    instruction: WarpgroupInstruction,
-    tiles: TileCounts,
-) -> list[For]:
-    """Return the loops that stand for the products of 64 rows each, along all of the depth."""
-    span = _span(product, table.shared[product.b])
-    atom = ATOM_SPANS * span
-    # There is one atom along a span, so that only the stride along the other dimension matters.
-    descriptor = MatrixDescriptor(0, span=span, stride=atom, leading=atom)
+def warpgroup_loop(
+    table: FragmentTable, product: MatrixProduct, instruction: WarpgroupInstruction
+) -> For:
+    """Return the loop that stands for all instructions of a product."""
+    tiles, groups = table.tiles[product], _column_groups(product, instruction)
     executed = WarpgroupProduct(
         instruction=instruction.ptx_name,
         sums=instruction.sum_registers,
+        accumulators=tiles.rows * groups,
+        steps=tiles.depth,
         operand_bits=instruction.bits,
-        descriptor=descriptor.encode(),
+        descriptor=_descriptor(product, instruction, table.shared[product.b]).encode(),
         immediates=instruction.immediates(a_is_shared=False, b_is_by_k=product.b_is_by_k),
     )
-    return [
-        warp_loop(
-            table.namer.fresh("product"), executed, _operands(table, product, instruction, tiles, i)
-        )
-        for i in range(tiles.rows)
-    ]
+    stores = (
+        *_name_sums(table, product, instruction),
+        *_name_factors(table, product, instruction),
+        _name_anywhere(table, product),
+    )
+    return warp_loop(table.namer.fresh("product"), executed, stores)
 
 
-def _operands(
-    table: FragmentTable,
-    product: MatrixProduct,
-    instruction: WarpgroupInstruction,
-    tiles: TileCounts,
-    row: int,
-) -> tuple[Store, ...]:
-    """Return the stores that name the first elements of the operands, and one of an element of B that depends
-    on the thread."""
+def _column_groups(product: MatrixProduct, instruction: WarpgroupInstruction) -> int:
+    """Return the instructions along the columns."""
+    return product.columns // instruction.columns
+
+
+def _descriptor(
+    product: MatrixProduct, instruction: WarpgroupInstruction, b: Buffer
+) -> MatrixDescriptor:
+    """Return the descriptor of B without its address. Along K, each instruction has a part of a span."""
+    size = DType.parse(b.dtype).bits // 8
+    row = (product.depth if product.b_is_by_k else instruction.columns) * size
+    span = max(span for span in SPAN_BYTES if row % span == 0)
+    atom = ATOM_SPANS * span
+    if product.b_is_by_k:
+        return MatrixDescriptor(0, span=span, stride=atom)
+    along, across = product.depth * span, atom
+    if span == CHUNK_BYTES:
+        along, across = across, along
+    return MatrixDescriptor(0, span=span, stride=across, leading=along)
+
+
+def _name_sums(
+    table: FragmentTable, product: MatrixProduct, instruction: WarpgroupInstruction
+) -> Iterator[Store]:
+    """Yield the stores that name the first element of each accumulator."""
+    elements = instruction.columns // 2
+    for number in range(table.tiles[product].rows * _column_groups(product, instruction)):
+        yield _name_in_lane(table, product.accumulator, number * elements)
+
+
+def _name_factors(
+    table: FragmentTable, product: MatrixProduct, instruction: WarpgroupInstruction
+) -> Iterator[Store]:
+    """Yield the stores that name A, its metadata and B, along the depth and there for each accumulator."""
     assert product.metadata is not None, "the product is sparse"
+    tiles, b = table.tiles[product], table.shared[product.b]
     of_a = instruction.a_registers * instruction.register_elements
-    firsts = {
-        product.accumulator: 4 * row * tiles.columns,
-        product.a: row * tiles.depth * of_a,
-        product.metadata: row * tiles.depth,
-    }
-    stores = []
-    for name, first in firsts.items():
-        at = (index(first),)
-        stores.append(Store(name, at, Load(name, at, table.layouts[name].dtype)))
-    sums, b = stores[0], table.shared[product.b]
     for k in range(tiles.depth):
-        at_k, zero = index(k * instruction.depth), index(0)
-        indices: tuple[Expr, ...] = (zero, at_k) if product.b_is_by_k else (at_k, zero)
-        stores.append(_name_element(product.b, indices, b.dtype, sums=sums))
-    # The instructions read all of B. Constant indices alone would be other elements than those stored at
-    # other constants, and no barrier would be between them.
+        for row in range(tiles.rows):
+            number = row * tiles.depth + k
+            for group in range(_column_groups(product, instruction)):
+                yield _name_in_lane(table, product.a, number * of_a)
+                yield _name_in_lane(table, product.metadata, number)
+                at = (index(k * instruction.depth), index(group * instruction.columns))
+                yield _name_element(table, product, b, at[::-1] if product.b_is_by_k else at)
+
+
+def _name_anywhere(table: FragmentTable, product: MatrixProduct) -> Store:
+    """Return a store that names an element of B that depends on the thread: the instructions read all of B.
+    Constant indices alone would be other elements than those stored at other constants, and no barrier would
+    be between them."""
+    b = table.shared[product.b]
     anywhere = tuple(binary("floormod", table.lane, extent) for extent in b.shape)
-    stores.append(_name_element(product.b, anywhere, b.dtype, sums=sums))
-    return tuple(stores)
+    return _name_element(table, product, b, anywhere)
 
 
-def _name_element(name: str, indices: tuple[Expr, ...], dtype: str, *, sums: Store) -> Store:
-    """Return a store to the sums that names an element of a buffer."""
-    return Store(sums.buffer, sums.indices, _as_sum(Load(name, indices, dtype), sums))
+def _name_in_lane(table: FragmentTable, name: str, first: int) -> Store:
+    """Return a store that names an element of what a lane holds of a fragment."""
+    at = (index(first),)
+    return Store(name, at, Load(name, at, table.layouts[name].dtype))
 
 
-def _as_sum(loaded: Load, sums: Store) -> Expr:
-    dtype = sums.value.dtype if isinstance(sums.value, Load) else loaded.dtype
-    return loaded if dtype == loaded.dtype else Cast(dtype, loaded)
+def _name_element(
+    table: FragmentTable, product: MatrixProduct, buffer: Buffer, indices: tuple[Expr, ...]
+) -> Store:
+    """Return a store to the sums that names an element of a buffer in shared memory."""
+    sums = table.layouts[product.accumulator].dtype
+    loaded = Load(buffer.name, indices, buffer.dtype)
+    value: Expr = loaded if sums == buffer.dtype else Cast(sums, loaded)
+    return Store(product.accumulator, (index(0),), value)
