@@ -49,7 +49,7 @@ def test_axes_side_by_side_without_offsets():
     assert caught.value.code == "lower.lower_buffers.missing_offsets"
 
 
-def test_a_target_that_this_machine_is_not():
+def test_a_target_of_another_machine():
     with pytest.raises(ArgumentError) as caught:
         gs.compile(SCALE, target="generic-cpu:cpu=none-such")
     assert caught.value.code == "target.unusable"
@@ -72,7 +72,7 @@ def test_a_constant_of_lanes():
     assert caught.value.code == "constant.dtype"
 
 
-def test_a_script_that_there_is_not():
+def test_a_script_that_does_not_exist():
     with pytest.raises(ArgumentError) as caught:
         script("nothing")
     assert caught.value.code == "scripts.unknown"

@@ -141,7 +141,7 @@ def test_data_goes_through_bytes(value):
 
 
 @pytest.mark.parametrize("value", [None, "text", 3, (), {"a": 1}, np.arange(3), (np.arange(3), 1)])
-def test_what_is_no_data_stays_as_it_is(value):
+def test_what_is_not_data_stays_as_it_is(value):
     assert through(value) is value
 
 

@@ -19,15 +19,11 @@ def stages(module: Module) -> list[Module]:
     return [module, position, loop, lower_to_flat(loop)]
 
 
-def test_spmm_means_the_same_at_every_stage(spmm, run_spmm, matrix):
-    for module in stages(spmm):
-        actual, expected = run_spmm(module, matrix)
-        np.testing.assert_array_equal(actual, expected, err_msg=module.stage)
-
-
-def test_spmv_means_the_same_at_every_stage(spmv, run_spmv, matrix):
-    for module in stages(spmv):
-        actual, expected = run_spmv(module, matrix)
+@pytest.mark.parametrize("op", ["spmm", "spmv"])
+def test_a_product_means_the_same_at_every_stage(request, op, matrix):
+    run = request.getfixturevalue(f"run_{op}")
+    for module in stages(request.getfixturevalue(op)):
+        actual, expected = run(module, matrix)
         np.testing.assert_array_equal(actual, expected, err_msg=module.stage)
 
 

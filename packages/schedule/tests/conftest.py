@@ -14,6 +14,7 @@ from gossamer_ir.nodes import Module
 from gossamer_ir.script import parse_module
 from gossamer_ir.transform.specialize import specialize
 from gossamer_ir.verify import verify
+from gossamer_schedule import ScheduleBuilder, replay
 from gossamer_testkit import examples
 
 sys.path.insert(0, str(Path(__file__).parent / "helpers"))
@@ -61,6 +62,20 @@ def require_spmm():
         sizes = {"K": features, "width": features}
         run(module, _arguments(module, matrix, {"b": dense, "c": result} | sizes))
         np.testing.assert_array_equal(result, matrix @ dense)
+
+    return check
+
+
+@pytest.fixture(scope="session")
+def require_spmm_after_each_step(require_spmm):
+    """Asserts that a module computes A @ B after each step, and that the trace gives the last one again."""
+
+    def check(module: Module, steps: tuple, features: int) -> None:
+        builder = ScheduleBuilder(module)
+        for op, names, options in steps:
+            getattr(builder, op)(*names, **options)
+            require_spmm(builder.module, features)
+        assert replay(module, builder.trace) == builder.module
 
     return check
 

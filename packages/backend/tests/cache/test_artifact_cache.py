@@ -115,7 +115,7 @@ def test_a_damaged_entry_is_removed_and_a_miss(cache, damage):
 
 
 @pytest.mark.parametrize("key", ["", "1" * 63, "G" * 64, "../" + "1" * 61, "A" * 64])
-def test_what_is_no_key_is_refused(cache, key):
+def test_what_is_not_a_key_is_refused(cache, key):
     for use in (cache.get, lambda key: cache.put(key, artifact())):
         with pytest.raises(ArgumentError) as caught:
             use(key)

@@ -23,7 +23,7 @@ BROKEN = {
 
 
 @pytest.mark.parametrize("code", BROKEN.values(), ids=BROKEN)
-def test_what_is_no_object_file_is_refused_and_nothing_is_written(code, tmp_path):
+def test_what_is_not_an_object_file_is_refused_and_nothing_is_written(code, tmp_path):
     with pytest.raises(UnsupportedError) as caught:
         export_artifact(artifact(code), tmp_path / "out")
     assert caught.value.code == "backend.export"

@@ -226,7 +226,7 @@ def test_a_matrix_whose_arrays_were_replaced_is_refused(kind, name, value, code)
         (sparse.coo_array((10**14, 3)), "format.memory"),
     ],
 )
-def test_what_is_no_real_sparse_matrix_is_refused(matrix, code):
+def test_what_is_not_a_real_sparse_matrix_is_refused(matrix, code):
     with pytest.raises(UserError) as caught:
         from_scipy(matrix)
     assert caught.value.code == code

@@ -104,7 +104,7 @@ def test_a_kernel_checks_what_it_is_given():
 
 
 @pytest.mark.parametrize("program", [7, None, b"text", [SCRIPT]])
-def test_what_is_no_program_is_refused(program):
+def test_what_is_not_a_program_is_refused(program):
     with pytest.raises(UserError, match=f"is of type {type(program).__name__}") as caught:
         gs.compile(program)
     assert caught.value.code == "compile.program"

@@ -96,7 +96,7 @@ def test_the_kernel_may_be_of_a_cpu_that_this_machine_has_not(tmp_path):
 
 
 @pytest.mark.parametrize("program", [3, "no script", None])
-def test_what_is_no_program_writes_nothing(program, tmp_path):
+def test_what_is_not_a_program_writes_nothing(program, tmp_path):
     with pytest.raises(UserError):
         gs.export(program, tmp_path / "out")
     assert not (tmp_path / "out").exists()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from csr_matrices import integers
 from scipy import sparse
 
 import gossamer as gs
@@ -11,10 +12,6 @@ from gossamer_formats import Decomposition, SparseTensor
 from gossamer_ir.errors import ArgumentError
 
 MANY = 10**7
-
-
-def integers(shape, dtype=np.float32, seed=1):
-    return np.random.default_rng(seed).integers(-4, 5, shape).astype(dtype)
 
 
 def pruned(shape=(300, 500), density=0.3, dtype=np.float32):

@@ -26,7 +26,7 @@ def problem(op, graph):
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("op", NAMES)
-def test_a_right_result_is_within_and_a_wrong_one_is_not(op, dtype):
+def test_a_right_result_is_within_the_tolerance_and_a_wrong_one_is_not(op, dtype):
     graph = power_law(50, 400, dtype=dtype)
     dense, result = problem(op, graph)
     comparison = compare_with_baseline(op, graph, dense, result)

@@ -11,7 +11,7 @@ DTYPES = ("float32", "float64")
 MAP_NORESERVE = getattr(mmap, "MAP_NORESERVE", 0x4000)  # unnamed before Python 3.12
 
 
-def integers(shape, *, seed, dtype):
+def integers(shape, dtype="float32", seed=1):
     """Small integers, whose sums are exact in both dtypes."""
     return np.random.default_rng(seed).integers(-4, 5, size=shape).astype(dtype)
 

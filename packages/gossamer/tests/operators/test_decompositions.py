@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from csr_matrices import integers
 from scipy import sparse
 
 import gossamer as gs
@@ -34,10 +35,6 @@ def matrix(shape=(50, 40), dtype=np.float32, density=0.2, seed=0):
     random = random.tocsr()
     random.data = rng.integers(-4, 5, random.nnz).astype(dtype)
     return random
-
-
-def integers(shape, dtype=np.float32, seed=1):
-    return np.random.default_rng(seed).integers(-4, 5, shape).astype(dtype)
 
 
 @pytest.mark.parametrize("name", DECOMPOSITIONS)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from csr_matrices import integers
 from scipy import sparse
 
 import gossamer as gs
@@ -28,10 +29,6 @@ def matrix(shape, dtype="float32", *, index="int32", seed=0):
     random.data = rng.integers(-4, 5, random.nnz).astype(dtype)
     random.indptr, random.indices = random.indptr.astype(index), random.indices.astype(index)
     return random
-
-
-def integers(shape, dtype="float32", seed=1):
-    return np.random.default_rng(seed).integers(-4, 5, shape).astype(dtype)
 
 
 def is_converted(tensor):

@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from csr_matrices import integers
 from scipy import sparse
 
 import gossamer as gs
 from gossamer.operator_calls.operands.stored_matrix import StoredMatrix
 from gossamer.operators.spmm import operands
 from gossamer_ir.errors import ArgumentError, FormatError
-
-
-def integers(shape, dtype=np.float32, seed=1):
-    return np.random.default_rng(seed).integers(-4, 5, shape).astype(dtype)
 
 
 def blocks(shape, size, dtype=np.float32):

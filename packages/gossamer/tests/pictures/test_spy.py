@@ -118,7 +118,7 @@ def test_the_number_of_pixels_is_checked(count, ax):
     assert caught.value.code == "spy.max_pixels"
 
 
-def test_what_is_no_matrix_is_refused(ax):
+def test_what_is_not_a_matrix_is_refused(ax):
     cube = from_arrays(
         "coo", (2, 2, 2), data=np.ones(1), **{f"indices_{axis}": np.array([0]) for axis in range(3)}
     )

@@ -71,7 +71,7 @@ def test_products_and_quotients_undo_each_other(seed):
     assert affine_of(product_of(whole)) == whole
 
 
-def test_what_is_no_multiple_has_no_quotient():
+def test_what_is_not_a_multiple_has_no_quotient():
     m, n = (affine_of(VARS[name]) for name in "mn")
     rows = combine(m, UNIT, 1)
     for form, by in [(times(rows, n), combine(n, UNIT, 1)), (m, n), (UNIT, m), (m, NOTHING)]:

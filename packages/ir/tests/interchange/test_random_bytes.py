@@ -46,7 +46,7 @@ def test_texts_are_read_or_refused(text):
 @settings(max_examples=60, deadline=None)
 @given(st.integers(0, 2**32))
 @pytest.mark.filterwarnings("ignore::SyntaxWarning")
-def test_damage_upon_damage(seed):
+def test_texts_that_were_damaged_several_times_are_read_or_refused(seed):
     rng = random.Random(seed)
     data, text = rng.choice(samples()), rng.choice(golden_scripts())
     for _ in range(4):

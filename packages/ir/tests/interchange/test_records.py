@@ -43,7 +43,7 @@ REFUSED = {
 
 
 @pytest.mark.parametrize(("text", "code"), REFUSED.values(), ids=REFUSED)
-def test_what_is_no_target_is_refused_by_code(text, code):
+def test_what_is_not_a_target_is_refused_by_code(text, code):
     with pytest.raises(ParseError) as caught:
         serialization.loads_record(text, Target)
     assert caught.value.code == code

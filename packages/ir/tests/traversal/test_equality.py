@@ -103,7 +103,7 @@ DIFFERENCES = {
 
 
 @pytest.mark.parametrize(("stage", "old", "new"), DIFFERENCES.values(), ids=DIFFERENCES)
-def test_what_is_no_renaming_is_a_difference(stage, old, new):
+def test_what_is_not_a_renaming_is_a_difference(stage, old, new):
     module = sample(stage)
     text = serialization.dumps(module).decode()
     assert old in text

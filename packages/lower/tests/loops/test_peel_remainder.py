@@ -135,7 +135,7 @@ def test_a_buffer_of_the_group_is_allocated_in_both_forms():
 
 
 @pytest.mark.parametrize("name", KEPT)
-def test_what_is_no_group_stays(name):
+def test_a_loop_that_is_not_part_of_a_group_stays(name):
     before = program(KEPT[name])
     assert peel_remainder(before) == before
 

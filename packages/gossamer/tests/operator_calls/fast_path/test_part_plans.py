@@ -7,6 +7,7 @@ import weakref
 
 import numpy as np
 import pytest
+from csr_matrices import integers
 from scipy import sparse
 
 import gossamer as gs
@@ -21,10 +22,6 @@ def decomposition(dtype=np.float32, seed=0, **parameters):
     return stored, gs.decompose(stored, "hyb", **(parameters or {"c": 2, "k": 1}))
 
 
-def integers(*shape, seed=1, dtype=np.float32):
-    return np.random.default_rng(seed).integers(-4, 5, shape).astype(dtype)
-
-
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("parameters", [{"c": 2, "k": 1}, {"c": 1, "k": 6}])
 def test_later_calls_use_the_plan(dtype, parameters):
@@ -32,18 +29,18 @@ def test_later_calls_use_the_plan(dtype, parameters):
     for sizes in ((30,), (30, 5), (30, 7)):
         operator = gs.spmv if len(sizes) == 1 else gs.spmm
         for seed in (1, 2):
-            dense = integers(*sizes, seed=seed, dtype=dtype)
+            dense = integers(sizes, dtype, seed)
             assert np.array_equal(operator(A, dense), stored @ dense)
             out = np.full((40, *sizes[1:]), np.nan, dtype)
             assert operator(A, dense, out=out) is out
             assert np.array_equal(out, stored @ dense)
             assert operator._plans.joint_plan(A, None, sizes[1:]) is not None
-    assert np.array_equal(A @ integers(30, 5, dtype=dtype), stored @ integers(30, 5, dtype=dtype))
+    assert np.array_equal(A @ integers((30, 5), dtype), stored @ integers((30, 5), dtype))
 
 
 def test_other_operands_are_checked_and_converted():
     stored, A = decomposition()
-    dense = integers(30, 5)
+    dense = integers((30, 5))
     gs.spmm(A, dense)
     assert np.array_equal(gs.spmm(A, np.asfortranarray(dense)), stored @ dense)
     assert np.array_equal(gs.spmm(A, dense, alpha=2.0), 2 * (stored @ dense))
@@ -58,7 +55,7 @@ def test_other_operands_are_checked_and_converted():
 
 def test_a_plan_keeps_no_operand_alive():
     _, A = decomposition()
-    dense = integers(30, 5)
+    dense = integers((30, 5))
     result = gs.spmm(A, dense)
     references = weakref.ref(dense), weakref.ref(result)
     del dense, result
@@ -68,7 +65,7 @@ def test_a_plan_keeps_no_operand_alive():
 
 def test_values_of_another_matrix_are_not_used():
     stored, A = decomposition()
-    dense = integers(30, 5)
+    dense = integers((30, 5))
     gs.spmm(A, dense)
     stored.data = integers(stored.nnz, seed=5)
     weighted = A.with_values(stored.data)
@@ -78,7 +75,7 @@ def test_values_of_another_matrix_are_not_used():
 
 def test_plans_are_dropped_with_those_of_the_operator():
     stored, A = decomposition()
-    dense = integers(30, 5)
+    dense = integers((30, 5))
     gs.spmm(A, dense)
     gs.spmm.forget()
     assert gs.spmm._plans.joint_plan(A, None, (5,)) is None

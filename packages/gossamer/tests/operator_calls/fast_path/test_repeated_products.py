@@ -6,6 +6,7 @@ import weakref
 
 import numpy as np
 import pytest
+from csr_matrices import integers
 from scipy import sparse
 
 import gossamer as gs
@@ -22,10 +23,6 @@ from gossamer_tune import properties_of
 from gossamer_tune.properties.row_sample import sample_rows
 
 MAX_CALLS = 100_000
-
-
-def integers(shape, dtype=np.float32, seed=1):
-    return np.random.default_rng(seed).integers(-4, 5, shape).astype(dtype)
 
 
 def pruned(dtype=np.float32, density=0.2, shape=(512, 1030)):

@@ -217,7 +217,7 @@ def test_a_function_with_a_body_is_no_format():
 
 
 @pytest.mark.parametrize("text", ["x = 1", "a; b"])
-def test_what_is_no_expression_is_refused(text):
+def test_what_is_not_an_expression_is_refused(text):
     with pytest.raises(ParseError):
         parse_expr(text, {"a": "int64"})
 
