@@ -1,6 +1,6 @@
-"""The parsed scripts of operators in `gossamer/parsed_programs`, as Python code that makes their modules.
+"""The parsed scripts of operators and checks in `gossamer/parsed_programs`, as code that makes their modules.
 
-A first call of an operator takes them from there, so that it need not import the parser: importing it and
+The first calls of an operator take them from there, so that they need not import the parser: importing it and
 parsing a script takes ten times as long as importing the result.
 """
 
@@ -11,7 +11,9 @@ from pathlib import Path
 
 import msgspec
 
+from gossamer.operator_calls.fast_path.index_checks import PARSED_CHECKS, index_tests
 from gossamer.operators import ALL_NAMES, operator_named
+from gossamer_backend.compiled_checks.check_program import program_of_checks
 from gossamer_ir.nodes import Module, Node
 from gossamer_ir.script import parse_module
 from tools import ROOT
@@ -19,7 +21,7 @@ from tools import ROOT
 PACKAGE = ROOT / "packages/gossamer/src/gossamer/parsed_programs"
 _WIDTH = 100
 _HEADER = '''\
-"""The module of the script of `{name}`; `python -m tools.generate parsed_programs` writes this file."""
+"""The module of {of}; `python -m tools.generate parsed_programs` writes this file."""
 
 from gossamer_ir.nodes import (
 {imports})
@@ -29,20 +31,27 @@ PARSED = {module}
 
 
 def files() -> dict[Path, str]:
-    """Return the text of the file of each operator."""
-    return {
-        PACKAGE / f"{name}.py": module_code(name, parse_module(operator_named(name).program.script))
+    """Return the text of the file of each operator, and of each check of index arrays."""
+    operators = {
+        name: module_code(
+            f"the script of `{name}`", parse_module(operator_named(name).program.script)
+        )
         for name in ALL_NAMES
     }
+    checks = {
+        home.rpartition(".")[2]: module_code(
+            f"the check of {dtype} arrays", program_of_checks(index_tests(dtype, dtype))
+        )
+        for dtype, home in PARSED_CHECKS.items()
+    }
+    return {PACKAGE / f"{name}.py": code for name, code in (operators | checks).items()}
 
 
-def module_code(name: str, module: Module) -> str:
-    """Return Python code that makes the module of an operator."""
+def module_code(of: str, module: Module) -> str:
+    """Return Python code that makes the module of an operator or of a check."""
     types = {type(node).__name__ for node in _nodes(module)}
     imports = "".join(f"    {each},\n" for each in sorted(types))
-    return _HEADER.format(
-        name=name, imports=imports, module=code_of(module, column=len("PARSED = "))
-    )
+    return _HEADER.format(of=of, imports=imports, module=code_of(module, column=len("PARSED = ")))
 
 
 def _nodes(value: object) -> Iterator[Node]:

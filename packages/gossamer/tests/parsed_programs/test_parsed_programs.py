@@ -6,7 +6,13 @@ from importlib import import_module
 
 import pytest
 
+from gossamer.operator_calls.fast_path.index_checks import (
+    PARSED_CHECKS,
+    index_tests,
+    parsed_module,
+)
 from gossamer.operators import ALL_NAMES, operator_named
+from gossamer_backend.compiled_checks.check_program import program_of_checks
 from gossamer_ir.script import parse_module
 
 
@@ -14,6 +20,12 @@ from gossamer_ir.script import parse_module
 def test_the_module_of_an_operator_is_its_parsed_script(name):
     program = operator_named(name).program
     assert parse_module(program.script) == import_module(program.parsed).PARSED
+
+
+@pytest.mark.parametrize("dtype", PARSED_CHECKS)
+def test_the_module_of_a_check_is_its_parsed_script(dtype):
+    expected = program_of_checks(index_tests(dtype, dtype))
+    assert parsed_module(PARSED_CHECKS[dtype]) == expected
 
 
 def test_the_module_of_an_operator_needs_no_parser():

@@ -1,4 +1,4 @@
-"""A first call imports what it needs and little else: imports are most of its time."""
+"""First calls import what they need and little else: imports are most of their time."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-FIRST_CALL = """
+CALLS = """
 import json, sys
 import numpy, scipy.sparse
 import gossamer
@@ -16,7 +16,8 @@ import gossamer
 rows = numpy.ones((8, 64), dtype="float32")
 matrix = scipy.sparse.eye_array(8, format="csr", dtype="float32")
 operands = {"spmm": (rows,), "attention": (rows, rows, rows)}
-getattr(gossamer, sys.argv[1])(matrix, *operands[sys.argv[1]])
+for _ in range(int(sys.argv[2])):
+    getattr(gossamer, sys.argv[1])(matrix, *operands[sys.argv[1]])
 print(json.dumps([name for name in sys.modules if name.startswith("gossamer")]))
 """
 MOST_MODULES = {"spmm": 608, "attention": 632}
@@ -38,13 +39,30 @@ OTHERS = (
     "gossamer_tune",
 )
 """Modules and packages that operators on SciPy matrices do not need."""
+RULES = "gossamer_schedule.rules.library"
+
+
+@pytest.fixture
+def imported(tmp_path, monkeypatch):
+    monkeypatch.setenv("GOSSAMER_CACHE_DIR", str(tmp_path))
+
+    def modules_after(name, *, calls):
+        command = (sys.executable, "-c", CALLS, name, str(calls))
+        output = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+        return json.loads(output)
+
+    return modules_after
 
 
 @pytest.mark.parametrize("name", MOST_MODULES)
-def test_a_first_call_imports_only_modules_that_it_needs(name, tmp_path, monkeypatch):
-    monkeypatch.setenv("GOSSAMER_CACHE_DIR", str(tmp_path))
-    command = (sys.executable, "-c", FIRST_CALL, name)
-    output = subprocess.run(command, capture_output=True, text=True, check=True).stdout
-    modules = json.loads(output)
+def test_a_first_call_imports_only_modules_that_it_needs(name, imported):
+    modules = imported(name, calls=1)
     assert len(modules) <= MOST_MODULES[name]
     assert [module for module in modules if module.startswith(OTHERS)] == []
+
+
+def test_a_second_call_compiles_its_check_without_the_parser_and_without_rules(imported):
+    first, modules = (imported("spmm", calls=calls) for calls in (1, 2))
+    added = set(modules) - set(first)
+    assert "gossamer.parsed_programs.index_check_int32" in added
+    assert [name for name in added if name.startswith(("gossamer_ir.script", RULES))] == []

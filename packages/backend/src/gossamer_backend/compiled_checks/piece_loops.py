@@ -9,7 +9,7 @@ import numpy as np
 from gossamer_backend.compiled_checks.array_test import ArrayTest
 from gossamer_ir.facts.index_arrays import TESTED_BYTES
 
-VECTORS_PER_PIECE = 64
+VECTORS_PER_PIECE = 128
 """Vectors in a piece: it stays in the L1 cache while several tests read it."""
 
 MIN_THREAD_ELEMENTS = 524_288

@@ -18,7 +18,7 @@ from gossamer_ir.support.typed_calls import typed
 from gossamer_machine.machine import Machine
 from gossamer_schedule.rules.analysis.iterations import several_iterations
 from gossamer_schedule.rules.canonical.forms import ProgramForm, forms_of
-from gossamer_schedule.rules.first_match import first_match
+from gossamer_schedule.rules.first_match import FoundMatch, first_match
 from gossamer_schedule.rules.ordered_rules import (
     COMBINING_RULES,
     GRID_ITERATION_RULES,
@@ -60,9 +60,16 @@ def schedule_report(module: Module, machine: Machine, stats: Stats | None = None
     >>> found.schedule == default_schedule(program, Machine())
     True
     """
-    context = _context(machine, stats)
-    matched = first_match(_rules_for(module, machine), forms_of(module), context)
+    matched = _first_match(module, _context(machine, stats))
     return _NO_RULE if matched is None else matched.report
+
+
+def _first_match(module: Module, context: RuleContext) -> FoundMatch | None:
+    """Return the match of the first rule that matches a program; None if there is none."""
+    # No rule matches a later stage, and those that are tried are imported: a tenth of a first call.
+    if module.stage != "coordinate":
+        return None
+    return first_match(_rules_for(module, context.machine), forms_of(module), context)
 
 
 def _rules_for(module: Module, machine: Machine) -> Rules:
@@ -94,7 +101,7 @@ def default_space(module: Module, machine: Machine, stats: Stats | None = None) 
     from gossamer_schedule.rules.enumerate_schedules import enumerate_schedules
 
     context = _context(machine, stats)
-    matched = first_match(_rules_for(module, machine), forms_of(module), context)
+    matched = _first_match(module, context)
     if matched is None:
         return ScheduleSpace((_NO_RULE,))
 

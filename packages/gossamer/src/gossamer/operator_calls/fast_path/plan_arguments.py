@@ -21,7 +21,6 @@ from gossamer.operator_calls.operands.stored_matrix import (
     format_of_storage,
     structure_values,
 )
-from gossamer.targets import DEFAULT_TARGET
 from gossamer_backend import NativeKernel
 from gossamer_backend.internal_api import (
     FixedArguments,
@@ -162,12 +161,10 @@ def _first_check(number: int, arguments: FixedArguments, workspace: int) -> bool
 def _check(number: int) -> _Check | None:
     """Return a function for a number of `DTYPE_NUMBERS`. It checks that the offsets never decrease, and that
     the columns are within the matrix. None if it cannot be compiled for the default target."""
-    indptr, indices, _ = next(dtypes for dtypes, key in DTYPE_NUMBERS.items() if key == number)
-    from gossamer.build_kernels import kernel_by_identity
-    from gossamer_backend.internal_api import ArrayTest, compile_tests
+    from gossamer.operator_calls.fast_path.index_checks import compile_index_check
 
-    tests = (ArrayTest(indptr.name, order="sorted"), ArrayTest(indices.name, is_in_range=True))
-    kernel = compile_tests(partial(kernel_by_identity, target=DEFAULT_TARGET), tests)
+    indptr, indices, _ = next(dtypes for dtypes, key in DTYPE_NUMBERS.items() if key == number)
+    kernel = compile_index_check(indptr.name, indices.name)
     if kernel is None:
         return None
     assert isinstance(kernel, NativeKernel), "SciPy's arrays are in the memory of this process"
