@@ -1,7 +1,9 @@
-"""The imports in the lists of passes of `gossamer_lower`, and those in its `__init__.py`.
+"""The imports in the lists of passes of `gossamer_lower`, those in its `__init__.py`, and steps of pipelines.
 
 The tuples in `LISTS` are the only lists of passes that are kept by hand; the file of a pass has its name. The
 imports are written out, because type checkers, the checks of imports and the documentation site read them.
+Steps are the passes of a pipeline by name, with their subjects, so that a pipeline imports only the passes
+that a module needs.
 The package is not imported here: it cannot be while the import of a new pass is missing.
 """
 
@@ -21,6 +23,21 @@ LISTS = {
     "pipelines/device_passes.py": "DEVICE_PASSES",
 }
 """The files that list passes, each with its tuple. The first one includes the others."""
+STEPS = {
+    "pipelines/flat_steps.py": ("pipelines/flat_passes.py", "FLAT_STEPS"),
+    "pipelines/device_steps.py": ("pipelines/device_passes.py", "DEVICE_STEPS"),
+}
+"""The files of steps, each with the list that it follows from, and its tuple."""
+_TABLE = '''\
+"""The passes of `{passes}` by name; `python -m tools.generate pass_imports` writes this file."""
+
+from __future__ import annotations
+
+from gossamer_lower.pipelines.pipeline_step import PipelineStep
+
+{steps}: tuple[PipelineStep, ...] = (
+{rows})
+'''
 _IMPORTS = re.compile(r"(?:^ *from gossamer_lower(?:\.\w+)+ import .*\n)+", re.MULTILINE)
 _OF_PASS = re.compile(r"from gossamer_lower\.(\w+)\.(\w+) import \2$")
 _COMPOSED = {
@@ -40,6 +57,7 @@ def files() -> dict[Path, str]:
     names = [name for file in LISTS for name in listed_names(file)]
     exports = {**{name: _home(name) for name in names}, **_COMPOSED, **_EXPORTED_LISTS}
     lists = {PACKAGE / file: _with_imports(file) for file in LISTS}
+    lists |= {PACKAGE / file: _steps(*names) for file, names in STEPS.items()}
     lines = _sort_imports(f"    {line}" for line in _imports(exports))
     return {**lists, package: _IMPORTS.sub(lines, package.read_text(), count=1)}
 
@@ -63,10 +81,44 @@ def _with_imports(file: str) -> str:
     return _IMPORTS.sub(_sort_imports([*kept, *_imports(homes)]), text, count=1)
 
 
+def _steps(file: str, steps: str) -> str:
+    """Return the text of the file with the steps of a list of passes."""
+    rows = "".join(map(_row, listed_names(file)))
+    return _TABLE.format(passes=LISTS[file], steps=steps, rows=rows)
+
+
+def _row(name: str) -> str:
+    """Return the step of a pass, as `ruff` formats it."""
+    subject = _subject(name)
+    arguments = [f'"{name}"', f'"{_home(name)}"', *([] if subject is None else [f'"{subject}"'])]
+    line = f"    PipelineStep({', '.join(arguments)}),\n"
+    if len(line) <= 101:
+        return line
+    inner = f"        {', '.join(arguments)}\n"
+    if len(inner) > 101:
+        inner = "".join(f"        {argument},\n" for argument in arguments)
+    return f"    PipelineStep(\n{inner}    ),\n"
+
+
+def _subject(name: str) -> str | None:
+    """Return what the decorator of a pass declares as its subject."""
+    for node in ast.walk(ast.parse(_path(name).read_text())):
+        if isinstance(node, ast.FunctionDef) and node.name == name:
+            for decorator in node.decorator_list:
+                for keyword in getattr(decorator, "keywords", ()):
+                    if keyword.arg == "acts_on":
+                        return str(ast.literal_eval(keyword.value))
+    return None
+
+
 def _home(name: str) -> str:
     """Return the module of a pass: the file with its name, in one of the folders of the package."""
+    return f"gossamer_lower.{_path(name).parent.name}.{name}"
+
+
+def _path(name: str) -> Path:
     (path,) = PACKAGE.glob(f"*/{name}.py")
-    return f"gossamer_lower.{path.parent.name}.{name}"
+    return path
 
 
 def _imports(homes: Mapping[str, str]) -> list[str]:

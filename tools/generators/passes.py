@@ -13,7 +13,7 @@ from pathlib import Path
 
 from gossamer_lower.lowering_pass import PassRecord, PipelineName
 from gossamer_lower.passes import LISTED
-from gossamer_lower.pipelines.lower_to_flat import EXTENSION_POINTS
+from gossamer_lower.pipelines.extension_points import EXTENSION_POINTS
 from tools import ROOT, with_table
 
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from gossamer_lower.bounds_checks.report import BoundsCheck, bounds_checks_of
     from gossamer_lower.lowering_pass import PassRecord
     from gossamer_lower.pass_manager import PASSES, apply_pass, apply_record
-    from gossamer_lower.pipelines.lower_to_flat import (
+    from gossamer_lower.pipelines.extension_points import (
         EXTENSION_POINTS,
         ExtensionPoint,
         lower_with_extensions,
@@ -22,14 +22,14 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "BoundsCheck": "gossamer_lower.bounds_checks.report",
-    "EXTENSION_POINTS": "gossamer_lower.pipelines.lower_to_flat",
-    "ExtensionPoint": "gossamer_lower.pipelines.lower_to_flat",
+    "EXTENSION_POINTS": "gossamer_lower.pipelines.extension_points",
+    "ExtensionPoint": "gossamer_lower.pipelines.extension_points",
     "PASSES": "gossamer_lower.pass_manager",
     "PassRecord": "gossamer_lower.lowering_pass",
     "apply_pass": "gossamer_lower.pass_manager",
     "apply_record": "gossamer_lower.pass_manager",
     "bounds_checks_of": "gossamer_lower.bounds_checks.report",
-    "lower_with_extensions": "gossamer_lower.pipelines.lower_to_flat",
+    "lower_with_extensions": "gossamer_lower.pipelines.extension_points",
 }
 
 __all__ = [

@@ -84,6 +84,9 @@ class PassRecord(msgspec.Struct, frozen=True, kw_only=True):
     """The `CONTENTS` that an earlier pass must have removed."""
     removes: tuple[str, ...] = ()
     """The `CONTENTS` that its result does not have."""
+    acts_on: str | None = None
+    """The one of `SUBJECTS` without which it returns a module as it is: a pipeline then neither imports nor
+    runs it. None if it acts on any module."""
     after: Mapping[str, str] = _NONE
     """The passes that run earlier if both run, each with the reason."""
     before: Mapping[str, str] = _NONE
@@ -126,6 +129,7 @@ def lowering_pass(
     gives: StageName | None = None,
     without: tuple[str, ...] = (),
     removes: tuple[str, ...] = (),
+    acts_on: str | None = None,
     after: Mapping[str, str] = _NONE,
     before: Mapping[str, str] = _NONE,
     pipeline: PipelineName | None = "main",
@@ -145,6 +149,7 @@ def lowering_pass(
         gives=takes[0] if gives is None and len(takes) == 1 else gives,
         without=without,
         removes=removes,
+        acts_on=acts_on,
         after=after,
         before=before,
         pipeline=pipeline,
@@ -205,10 +210,11 @@ def listed_records(passes: Iterable[object]) -> tuple[PassRecord, ...]:
     ...
     gossamer_ir.errors.InternalError: 'len' is listed as a pass, but has no decorator `lowering_pass`
     """
-    return tuple(map(_listed_record, passes))
+    return tuple(map(listed_record, passes))
 
 
-def _listed_record(function: object) -> PassRecord:
+def listed_record(function: object) -> PassRecord:
+    """Return the record of a pass; raise `InternalError` for a function without the decorator."""
     record = record_of(function)
     if record is None:
         name = getattr(function, "__name__", function)

@@ -9,9 +9,13 @@ import pytest
 
 from gossamer_lower.buffers.lower_buffers import lower_buffers
 from gossamer_lower.iterations.lower_iterations import lower_iterations
+from gossamer_lower.lowering_pass import listed_records
 from gossamer_lower.passes import LISTED
 from gossamer_lower.pipelines.device_passes import DEVICE_PASSES
+from gossamer_lower.pipelines.device_steps import DEVICE_STEPS
 from gossamer_lower.pipelines.flat_passes import FLAT_PASSES
+from gossamer_lower.pipelines.flat_steps import FLAT_STEPS
+from gossamer_lower.pipelines.subjects import SUBJECTS
 
 PIPELINES = {"main": (lower_iterations, lower_buffers, *FLAT_PASSES), "device": DEVICE_PASSES}
 
@@ -30,4 +34,32 @@ def test_lowering_to_the_flat_stage_imports_no_pass_for_devices_or_on_request():
     imported = subprocess.run(command, capture_output=True, text=True, check=True).stdout
     assert "gossamer_lower.pipelines.lower_to_flat" in imported
     for other in ("device", "inspector", "passes", "vector.lower_vscale"):
+        assert f"gossamer_lower.{other}" not in imported
+
+
+STEPS = {"flat": (FLAT_STEPS, FLAT_PASSES), "device": (DEVICE_STEPS, DEVICE_PASSES)}
+
+
+@pytest.mark.parametrize("name", STEPS)
+def test_the_steps_of_a_pipeline_are_its_passes_with_their_subjects(name):
+    steps, passes = STEPS[name]
+    records = listed_records(passes)
+    assert [step.record for step in steps] == [*records]
+    assert [step.acts_on for step in steps] == [record.acts_on for record in records]
+
+
+def test_each_subject_is_declared_by_a_pass():
+    assert {record.acts_on for record in LISTED} - {None} == SUBJECTS.keys()
+
+
+def test_lowering_imports_only_the_passes_that_a_module_needs():
+    program = (
+        "import sys; from gossamer_lower import lower_to_flat; "
+        "from gossamer_testkit.examples import SCALE; lower_to_flat(SCALE); "
+        "print([name for name in sys.modules if name.startswith('gossamer_lower.')])"
+    )
+    command = (sys.executable, "-c", program)
+    imported = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    assert "gossamer_lower.vector.vectorize_loops" in imported
+    for other in ("search.hoist_searches", "loops.scan_bits", "host.lower_atomics"):
         assert f"gossamer_lower.{other}" not in imported

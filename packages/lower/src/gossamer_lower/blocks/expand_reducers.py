@@ -28,6 +28,7 @@ from gossamer_lower.lowering_pass import lowering_pass, map_functions
 
 @lowering_pass(
     takes=("loop",),
+    acts_on="declared reducers",
     removes=("reducers",),
     before={"lower_blocks": "no other pass has a case for `Combine`"},
 )

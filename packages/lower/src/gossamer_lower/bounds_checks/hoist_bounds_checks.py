@@ -38,6 +38,7 @@ from gossamer_lower.statements.rebuild import map_stmts, with_bodies, with_body
 
 @lowering_pass(
     takes=("loop",),
+    acts_on="bounds checks",
     without=("blocks",),
     after={"insert_bounds_checks": "it moves the checks"},
     before={

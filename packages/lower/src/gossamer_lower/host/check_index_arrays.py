@@ -11,6 +11,7 @@ from gossamer_lower.lowering_pass import lowering_pass
 
 @lowering_pass(
     takes=("flat",),
+    acts_on="checked index arrays",
     after={
         "hoist_allocations": "the sizes of allocations, from the offsets of all rows, are outside of the loop"
     },

@@ -33,6 +33,7 @@ from gossamer_lower.lowering_pass import lowering_pass, map_functions
 
 @lowering_pass(
     takes=("flat",),
+    acts_on="atomic loops",
     is_stable=True,
     after={
         "outline_parallel": "what an outlined function allocates is private to a thread",

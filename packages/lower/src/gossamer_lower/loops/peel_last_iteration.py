@@ -26,6 +26,7 @@ PEEL_LAST = (PEEL, "last")
 
 @lowering_pass(
     takes=("loop",),
+    acts_on="loops to peel",
     without=("blocks",),
     before={"vectorize_loops": "vectors would turn the conditions that it removes into masks"},
 )

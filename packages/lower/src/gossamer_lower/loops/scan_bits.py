@@ -38,6 +38,7 @@ from gossamer_lower.statements.serial_loops import SerialLoopVisitor, if_iterate
 
 @lowering_pass(
     takes=("loop",),
+    acts_on="bits of words",
     without=("blocks",),
     after={
         "vectorize_loops": "an iteration of a scan needs the result of the one before",

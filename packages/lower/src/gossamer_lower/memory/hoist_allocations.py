@@ -49,6 +49,7 @@ from gossamer_lower.statements.rebuild import reuse_if_same, with_bodies, with_b
 
 @lowering_pass(
     takes=("flat",),
+    acts_on="allocations of varied size",
     after={
         "outline_parallel": "a buffer of a parallel iteration is then allocated once for a chunk of them"
     },

@@ -31,6 +31,7 @@ dimension."""
 
 @lowering_pass(
     takes=("loop",),
+    acts_on="scalable extents",
     without=("blocks", "vectorized loops", "unrolled loops"),
     after={"unroll_loops": "the indices of the copies of a body are constant"},
     before={

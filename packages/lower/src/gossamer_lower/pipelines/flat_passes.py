@@ -1,7 +1,8 @@
 """The passes from the loop stage to the flat stage, in the order in which they run.
 
-Each first call of a program imports them, and no other pass: those for devices and those that run on request
-are in other lists. `passes.py` has them all, and says how a pass is added.
+Those for devices and those that run on request are in other lists. `passes.py` has them all, and says how a
+pass is added. The pipeline imports each of these passes where a module needs it, by `flat_steps.py`, which is
+generated from this list.
 """
 
 from __future__ import annotations

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from gossamer_ir.nodes import Module
-from gossamer_lower.lowering_pass import listed_records, lowering_pass
-from gossamer_lower.pipelines.device_passes import DEVICE_PASSES
+from gossamer_lower.lowering_pass import lowering_pass
+from gossamer_lower.pipelines.device_steps import DEVICE_STEPS
 from gossamer_lower.pipelines.run_passes import run_pass, run_pipeline, run_verified
-
-_TO_DEVICE = listed_records(DEVICE_PASSES)
 
 
 @lowering_pass(takes=("flat",), pipeline=None)
@@ -35,4 +33,4 @@ def lower_to_device(module: Module, *, verify_each: bool = False) -> Module:
     >>> print(body_text(replace(flat, functions=(entry,))))
     T.launch("scale_i", [x, n], threads={"blockIdx.x": n})
     """
-    return run_pipeline(module, _TO_DEVICE, around=run_verified if verify_each else run_pass)
+    return run_pipeline(module, DEVICE_STEPS, around=run_verified if verify_each else run_pass)

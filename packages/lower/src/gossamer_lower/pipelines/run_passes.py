@@ -6,24 +6,26 @@ from collections.abc import Callable
 
 from gossamer_ir.nodes import Module
 from gossamer_lower.lowering_pass import PassRecord
+from gossamer_lower.pipelines.pipeline_step import PipelineStep
 
 
 def run_pipeline(
     module: Module,
-    records: tuple[PassRecord, ...],
+    steps: tuple[PipelineStep, ...],
     *,
     around: Callable[[PassRecord, Module], Module],
 ) -> Module:
-    """Return what a pipeline makes of a module; `around` runs each pass, for instance `run_verified`.
+    """Return what a pipeline makes of a module; `around` runs each pass that is needed, for instance
+    `run_verified`.
 
-    >>> from gossamer_lower.lowering_pass import listed_records
-    >>> from gossamer_lower.pipelines.flat_passes import FLAT_PASSES
+    >>> from gossamer_lower.pipelines.flat_steps import FLAT_STEPS
     >>> from gossamer_testkit.examples import SCALE
-    >>> run_pipeline(SCALE, listed_records(FLAT_PASSES), around=run_verified).stage
+    >>> run_pipeline(SCALE, FLAT_STEPS, around=run_verified).stage
     'flat'
     """
-    for record in records:
-        module = around(record, module)
+    for step in steps:
+        if step.is_needed(module):
+            module = around(step.record, module)
     return module
 
 

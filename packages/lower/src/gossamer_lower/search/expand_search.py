@@ -46,7 +46,9 @@ _Window: TypeAlias = tuple[str, str, Expr, Expr]
 """The kind of comparison, the buffer, begin and end: searches that agree in these share a cursor."""
 
 
-@lowering_pass(takes=("loop",), without=("blocks",), removes=("searches",), is_stable=True)
+@lowering_pass(
+    takes=("loop",), acts_on="searches", without=("blocks",), removes=("searches",), is_stable=True
+)
 def expand_search(module: Module) -> Module:
     """Expand searches into loops. Each search must be the value of a let (`hoist_searches`).
 

@@ -55,6 +55,7 @@ from gossamer_lower.statements.rebuild import with_bodies
 
 @lowering_pass(
     takes=("loop",),
+    acts_on="searches",
     without=("blocks",),
     after={
         "vectorize_loops": "the let of a search before a vectorized loop hides the loop",

@@ -54,6 +54,7 @@ of a binary search among a few hundred elements."""
 
 @lowering_pass(
     takes=("loop",),
+    acts_on="searches",
     without=("blocks",),
     after={"hoist_searches": "it takes searches that are the value of a let"},
     before={"expand_search": "the walk that it makes is simpler than the loops of each search"},

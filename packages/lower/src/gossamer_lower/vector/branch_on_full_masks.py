@@ -38,6 +38,7 @@ from gossamer_lower.statements.rebuild import Stmts, with_bodies, with_body
 
 @lowering_pass(
     takes=("loop",),
+    acts_on="masks in variables",
     without=("blocks",),
     after={"hoist_invariant_loads": "a load that both copies have is hoisted once"},
     before={"hoist_searches": "each copy gets searches of its own"},

@@ -48,6 +48,7 @@ MIN_VALUES = 4
 
 @lowering_pass(
     takes=("loop",),
+    acts_on="lane reductions",
     without=("blocks",),
     after={"unroll_loops": "the stores to adjacent elements are those of the copies"},
 )

@@ -51,6 +51,7 @@ from gossamer_machine.cache_line import LINE_BYTES
 
 @lowering_pass(
     takes=("loop",),
+    acts_on="windows",
     without=("blocks", "vectorized loops"),
     after={"unroll_loops": "lanes with constant indices need no window"},
     before={"hoist_invariant_loads": "it hides the offsets of the lanes in variables"},

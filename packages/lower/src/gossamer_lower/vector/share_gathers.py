@@ -45,6 +45,7 @@ from gossamer_lower.statements.serial_loops import SerialLoopVisitor
 
 @lowering_pass(
     takes=("loop",),
+    acts_on="gathers of equal indices",
     without=("blocks", "vectorized loops", "unrolled loops"),
     after={"unroll_loops": "a gather is shared between copies"},
     before={"hoist_invariant_loads": "it hides the indices of gathers in variables"},

@@ -9,6 +9,7 @@ from functools import cache
 import llvmlite.binding as llvm
 import msgspec
 
+import gossamer_llvm
 from gossamer_generic_cpu.codegen.single_lane_stores import (
     has_stores_to_scalarize,
     scalarize_single_lane_stores,
@@ -18,10 +19,13 @@ from gossamer_generic_cpu.target.cpus import architecture_of, gathers_of, resolv
 from gossamer_ir.core.math_functions import INSTRUCTIONS, instructions_with
 from gossamer_ir.interchange.records import Target
 from gossamer_ir.nodes import Module
-from gossamer_llvm import INSERTED_LANES, Abi, TargetLowering, avx512_lowering, emit
+from gossamer_llvm import INSERTED_LANES, Abi, TargetLowering, emit
 from gossamer_llvm.optimization import optimize, parse
 
-CPU_LOWERINGS: dict[str, Callable[[], TargetLowering]] = {"avx512f": avx512_lowering}
+# An attribute of the package, which imports an export when it is first used.
+CPU_LOWERINGS: dict[str, Callable[[], TargetLowering]] = {
+    "avx512f": lambda: gossamer_llvm.avx512_lowering()
+}
 """What CPUs with a feature lower to instructions of their own; a CPU has the first whose feature it has."""
 
 

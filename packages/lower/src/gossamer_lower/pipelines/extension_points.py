@@ -1,0 +1,83 @@
+"""The pipeline to the flat stage with passes of plugins, at the positions that it offers to them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import msgspec
+
+from gossamer_ir.nodes import Module, StageName
+from gossamer_ir.support.items_by_name import items_by_name
+from gossamer_lower.lowering_pass import has_content, listed_records
+from gossamer_lower.pipelines.flat_passes import FLAT_PASSES
+from gossamer_lower.pipelines.flat_steps import FLAT_STEPS
+
+
+class ExtensionPoint(msgspec.Struct, frozen=True):
+    """A position before or after a stable pass, at which passes of plugins may run."""
+
+    name: str
+    stage: StageName
+    """The stage of modules there."""
+    without: tuple[str, ...]
+    """The `CONTENTS` that earlier passes have removed, and no later pass will."""
+
+    def require_contents(self, module: Module) -> None:
+        """Raise `ValueError` if a module has contents that no later pass removes.
+
+        >>> from gossamer_testkit.examples import SCALE
+        >>> EXTENSION_POINTS["after lower_blocks"].require_contents(SCALE)
+        Traceback (most recent call last):
+        ...
+        ValueError: it returned a module with blocks, which no pass removes after lower_blocks
+        """
+        for content in self.without:
+            if has_content(module, content):
+                raise ValueError(
+                    f"it returned a module with {content}, which no pass removes {self.name}"
+                )
+
+
+def _extension_points() -> Iterator[ExtensionPoint]:
+    removed: tuple[str, ...] = ()
+    for record in listed_records(FLAT_PASSES):
+        later = (*removed, *record.removes)
+        if record.is_stable and record.gives is not None:
+            yield ExtensionPoint(f"before {record.name}", record.takes[0], removed)
+            yield ExtensionPoint(f"after {record.name}", record.gives, later)
+        removed = later
+
+
+EXTENSION_POINTS = items_by_name(_extension_points())
+"""The positions at which passes of plugins may run, by name, in their order."""
+
+
+def lower_with_extensions(
+    module: Module, extend: Callable[[ExtensionPoint, Module], Module]
+) -> Module:
+    """Lower a module from the loop stage as `lower_to_flat` does, and replace it at each extension point by
+    what `extend` returns, a valid module that fulfills `require_contents` of the point.
+
+    >>> from gossamer_testkit.examples import program
+    >>> names = []
+    >>> def keep(point, module):
+    ...     names.append(point.name)
+    ...     return module
+    >>> flat = lower_with_extensions(program("for i in T.serial(n): Y[i] = X[i]"), keep)
+    >>> flat.stage, names == [*EXTENSION_POINTS], names[:2]
+    ('flat', True, ['before lower_blocks', 'after lower_blocks'])
+    """
+    for step in FLAT_STEPS:
+        # Also where the pass is not needed: a plugin's pass may add what it acts on.
+        module = _extend(module, f"before {step.name}", extend)
+        if step.is_needed(module):
+            module = step.record.function(module)
+        module = _extend(module, f"after {step.name}", extend)
+    return module
+
+
+def _extend(
+    module: Module, name: str, extend: Callable[[ExtensionPoint, Module], Module]
+) -> Module:
+    point = EXTENSION_POINTS.get(name)
+    return module if point is None else extend(point, module)

@@ -1,0 +1,35 @@
+"""A pass at its place in a pipeline, known by name until a module needs it."""
+
+from __future__ import annotations
+
+from importlib import import_module
+
+import msgspec
+
+from gossamer_ir.nodes import Module
+from gossamer_lower.lowering_pass import PassRecord, listed_record
+from gossamer_lower.pipelines.subjects import has_subject
+
+
+class PipelineStep(msgspec.Struct, frozen=True):
+    """A pass by its name and its module, with the subject that it declares."""
+
+    name: str
+    home: str
+    acts_on: str | None = None
+    """The field of the same name of its record."""
+
+    def is_needed(self, module: Module) -> bool:
+        """Return whether the pass may change a module.
+
+        >>> from gossamer_lower.pipelines.flat_steps import FLAT_STEPS
+        >>> from gossamer_testkit.examples import SCALE
+        >>> [step.name for step in FLAT_STEPS if step.is_needed(SCALE)][:3]
+        ['lower_blocks', 'contract_buffers', 'unswitch_uniform_conditions']
+        """
+        return self.acts_on is None or has_subject(module, self.acts_on)
+
+    @property
+    def record(self) -> PassRecord:
+        """The record of the pass, which is imported."""
+        return listed_record(getattr(import_module(self.home), self.name))
