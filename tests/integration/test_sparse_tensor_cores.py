@@ -80,7 +80,9 @@ def test_what_was_chosen_is_explained():
     assert older.decisions[-1].what == "products by ordinary threads"
 
 
-def test_transposed_operands_use_sparse_tensor_cores_too():
+@pytest.mark.parametrize("architecture", ["sm_80", "sm_90a"])
+def test_transposed_operands_use_sparse_tensor_cores_too(architecture):
+    target = f"cuda-mma-sp:arch={architecture},driver=interpreter"
     text = program_text("float16")
     text = text.replace("b, (J_detach, K)", "b, (K, J_detach)").replace(
         "B[g * 4 + j, k]", "B[k, g * 4 + j]"
@@ -96,9 +98,10 @@ def test_transposed_operands_use_sparse_tensor_cores_too():
         "m": 20,
         "groups": 10,
     }
-    assert "mma.sp" in ptx(text, 11)
+    expected = "wgmma.mma_async.sp" if architecture == "sm_90a" else "mma.sp"
+    assert expected in ptx(text, 11, target)
     C = np.zeros((11, 20), np.float32)
-    gs.compile(text, target=TARGET, specialize={"feat_size": 11})(c=C, **arguments)
+    gs.compile(text, target=target, specialize={"feat_size": 11})(c=C, **arguments)
     np.testing.assert_array_equal(C.T, A.astype(int) @ B.astype(int))
 
 

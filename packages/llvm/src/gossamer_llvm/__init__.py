@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from gossamer_llvm.targets.nvptx.threads import block_shape
     from gossamer_llvm.targets.nvptx.warp_instructions import (
         WarpgroupProduct,
+        WarpgroupWait,
         WarpLoad,
         WarpProduct,
         warp_instruction_of,
@@ -45,6 +46,7 @@ _HOMES = {
     "WarpProduct": "gossamer_llvm.targets.nvptx.warp_instructions",
     "WarpgroupOperands": "gossamer_llvm.targets.nvptx.warpgroup_assembly",
     "WarpgroupProduct": "gossamer_llvm.targets.nvptx.warp_instructions",
+    "WarpgroupWait": "gossamer_llvm.targets.nvptx.warp_instructions",
     "avx512_lowering": "gossamer_llvm.targets.avx512.lowering",
     "block_shape": "gossamer_llvm.targets.nvptx.threads",
     "emit": "gossamer_llvm.module",
@@ -70,6 +72,7 @@ __all__ = [
     "WarpProduct",
     "WarpgroupOperands",
     "WarpgroupProduct",
+    "WarpgroupWait",
     "avx512_lowering",
     "block_shape",
     "emit",

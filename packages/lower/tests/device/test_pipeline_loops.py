@@ -86,3 +86,16 @@ def test_a_loop_without_copies_to_shared_memory_loses_the_mark():
     pipelined = pipeline_loops(program(scope="global"))
     assert not collect(WaitGroup, pipelined)
     assert "pipeline" not in print_module(pipelined)
+
+
+def test_a_stage_that_an_earlier_iteration_may_still_read_is_not_filled():
+    text = TEXT.replace("STAGES}", '4, "pending": 1}').replace("FIRST", "0")
+    module = parse_module(text.replace("SCOPE", "shared").replace("COPIED", "X[row, t]"))
+    pipelined = pipeline_loops(module)
+    verify(pipelined)
+    # Two iterations are copied before the loop, and each copies that after the next one.
+    assert len(collect(CommitGroup, *pipelined.functions[0].body)) == 3
+    assert [wait.pending for wait in collect(WaitGroup, *pipelined.functions[0].body)] == [1]
+    assert "(i + 2) % 4" in print_module(pipelined)
+    for count in (0, 1, 2, 7):
+        np.testing.assert_array_equal(results(pipelined, count), results(module, count))

@@ -120,6 +120,11 @@ def test_a_product_with_a_2_4_matrix_uses_sparse_tensor_cores(architecture, dtyp
 )
 def test_a_product_of_warpgroups_uses_their_sparse_tensor_cores(dtype, opcode, tmp_path):
     text = product_kernel(dtype, "sm_90a", WARPGROUP_PRODUCTS)
-    counts = require_instructions(text, "sm_90a", tmp_path)
-    assert count_of(counts, opcode) >= text.count("wgmma.mma_async.sp") > 0
+    counts = opcodes(text, "sm_90a", tmp_path)
+    assert count_of(counts, opcode) == text.count("wgmma.mma_async.sp") == 2
+    # Each step along the depth has one barrier, and waits for the product of the step before.
+    assert count_of(counts, "BAR") == count_of(counts, "WARPGROUP.ARRIVE") == 1
+    assert count_of(counts, "WARPGROUP.DEPBAR") == 2
+    # Copies of A, of its indices, and of rows of B are asynchronous.
+    assert count_of(counts, "LDGSTS") >= (9 if dtype == "float16" else 6)
     assert not any(count_of(counts, other) for other in ("FFMA", "HFMA2.MMA", "DFMA"))

@@ -83,7 +83,8 @@ def test_warpgroups_multiply_where_there_are_any():
 @pytest.mark.parametrize("product", NUMPY_INTRINSICS, ids=lambda each: each.name)
 def test_both_scripts_add_the_product_of_numpy(product, script):
     # The interpreter computes whole tiles.
-    made = n_m_intrinsic(product, tile=16) if product.is_sparse else block_intrinsic(product)
+    tile = 32 if product.is_of_warpgroup else 16
+    made = n_m_intrinsic(product, tile=tile) if product.is_sparse else block_intrinsic(product)
     arguments, expected = (n_m_problem if product.is_sparse else block_problem)(product)
     C = np.ones((ROWS, FEATURES), product.sums)
     run(parse_module(getattr(made, script)), {**arguments, "c": C})

@@ -23,6 +23,7 @@ EQUAL_INDICES = "equal_indices"
 HORIZONTAL_FUSE = "horizontal_fuse"
 INTRINSIC = "intrinsic"
 PEEL = "peel"
+PENDING = "pending"
 PIPELINE = "pipeline"
 PREPROCESS = "preprocess"
 REASSOCIATES = "reassociates"
@@ -114,6 +115,14 @@ ANNOTATIONS: Mapping[str, AnnotationKind] = {
         value='"last"',
         writers=None,
         readers="peel_last_iteration",
+    ),
+    PENDING: AnnotationKind(
+        "So many earlier iterations may still read the stages of the loop: copies are that many iterations "
+        "less ahead.",
+        on=("loop",),
+        value="a number",
+        writers="none: code generation for warpgroups",
+        readers="pipeline_loops",
     ),
     PIPELINE: AnnotationKind(
         "The copies at the beginning of an iteration may run ahead of the rest of its body, up to this "

@@ -2,7 +2,11 @@
 
 import re
 
-from gossamer_llvm.targets.nvptx.warpgroup_assembly import WarpgroupOperands, warpgroup_assembly
+from gossamer_llvm.targets.nvptx.warpgroup_assembly import (
+    WarpgroupOperands,
+    warpgroup_assembly,
+    warpgroup_wait_assembly,
+)
 
 
 def test_each_step_has_operands_of_its_own():
@@ -28,6 +32,18 @@ def test_steps_belong_to_one_accumulator_after_the_other():
     assert result == "{ float, float }"
     assert re.findall(r"wgmma\.x \{(.*?)\}", call) == ["$0", "$1", "$0", "$1"]
     assert call.count("wgmma.commit_group") == call.count("wgmma.wait_group") == 1
+
+
+def test_products_may_be_pending():
+    step = WarpgroupOperands(("i64 %a",), "i64 %b", "i32 %e")
+    _, call = warpgroup_assembly(
+        "wgmma.x", (("i32 %c",),), (step,), selector=0, immediates="", pending=1
+    )
+    assert "wgmma.wait_group.sync.aligned 1;" in call
+    type_, wait = warpgroup_wait_assembly(("float %c", "i32 %d"))
+    assert type_ == "{ float, i32 }"
+    # The sums are results, so that nothing reads them before.
+    assert '"wgmma.wait_group.sync.aligned 0;", "=&f,=&r,0,1,~{memory}"(float %c, i32 %d)' in wait
 
 
 def test_the_products_are_fenced_and_waited_for():

@@ -1,10 +1,12 @@
 """Products of warpgroups in LLVM IR: the descriptor, the alignment of shared memory, and the fences."""
 
+import re
+
 from msgspec.structs import replace
 
 from gossamer_ir.core.build import index, index_var
 from gossamer_ir.nodes import Allocate, Barrier, Buffer, Cast, For, Function, Load, Module, Store
-from gossamer_llvm import WarpgroupProduct, emit, nvptx_lowering, warp_loop
+from gossamer_llvm import WarpgroupProduct, WarpgroupWait, emit, nvptx_lowering, warp_loop
 from gossamer_llvm.abi import Abi
 
 PRODUCT = WarpgroupProduct(
@@ -16,11 +18,12 @@ PRODUCT = WarpgroupProduct(
 )
 
 
-def text_of(depth_tiles):
+def text_of(depth_tiles, product=PRODUCT, *, waits=False):
     """The LLVM IR of a kernel with a product along so many tiles of B."""
     lane = index_var("lane")
     sums = Buffer("S", (index(4),), "float32", scope="local")
-    a = Buffer("X", (index(8 * depth_tiles),), "float16", scope="local")
+    scope = "local" if product.a_descriptor is None else "shared"
+    a = Buffer("X", (index(8 * depth_tiles),), "float16", scope=scope)
     metadata = Buffer("M", (index(depth_tiles),), "uint32", scope="local")
     b = Buffer("Y", (index(64), index(32)), "float16", scope="shared")
     zero = (index(0),)
@@ -32,6 +35,7 @@ def text_of(depth_tiles):
         element = Load("Y", (index(32 * tile), index(0)), "float16")
         stores.append(Store("S", zero, Cast("float32", element)))
     stores.append(Store("S", zero, Cast("float32", Load("Y", (lane, index(0)), "float16"))))
+    wait = [warp_loop("w", WarpgroupWait(sums=4), tuple(stores[:1]))] if waits else []
     body = (
         *map(Allocate, (sums, a, metadata, b)),
         Barrier(),
@@ -39,7 +43,7 @@ def text_of(depth_tiles):
             lane.name,
             index(0),
             index(128),
-            (warp_loop("p", replace(PRODUCT, steps=depth_tiles), tuple(stores)),),
+            (warp_loop("p", replace(product, steps=depth_tiles), tuple(stores)), *wait),
             kind="thread_binding",
             thread="threadIdx.x",
         ),
@@ -54,6 +58,18 @@ def test_descriptors_have_the_addresses_of_tiles():
     # The mode of swizzling is in the highest bits: a constant of 64 bits is signed.
     assert text.count(f", {PRODUCT.descriptor - (1 << 64)}") == 2
     assert text.count("wgmma.x {") == 2
+
+
+def test_a_in_shared_memory_has_a_descriptor_of_its_own():
+    text = text_of(2, replace(PRODUCT, a_descriptor=(1 << 62) | (64 << 32)))
+    assert text.count(f", {(1 << 62) | (64 << 32)}") == 2
+    assert re.findall(r"wgmma\.x \{\$0, \$1, \$2, \$3\}, (\$\d+),", text) == ["$8", "$11"]
+
+
+def test_a_wait_has_the_sums_of_pending_products():
+    text = text_of(1, replace(PRODUCT, pending_groups=1), waits=True)
+    assert text.index("wait_group.sync.aligned 1") < text.index("wait_group.sync.aligned 0")
+    assert '0;", "=&f,=&f,=&f,=&f,0,1,2,3,~{memory}"' in text
 
 
 def test_tiles_begin_where_chunks_change_places():

@@ -3,7 +3,8 @@
 Each buffer gets a copy for each stage. Before the loop, the copies for the first iterations begin; each
 iteration waits for its own ones, and begins those that are `stages - 1` iterations ahead. A group is
 committed in every iteration, also if nothing is left to be copied, so that the number of groups that a wait
-leaves pending is the same in the last iterations.
+leaves pending is the same in the last iterations. A stage that an earlier iteration may still read
+(`pending`) is not filled: copies are then that many iterations less ahead.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from msgspec.structs import replace
 
 from gossamer_ir.analysis.statements.async_copies import COPIED_BYTES, contiguous_copy
 from gossamer_ir.analysis.statements.software_pipelining import copies_ahead, is_pipelined
-from gossamer_ir.core.annotations import PIPELINE, without_annotation
+from gossamer_ir.core.annotations import PENDING, PIPELINE, without_annotation
 from gossamer_ir.core.build import add, binary, index, index_var, sub
 from gossamer_ir.nodes import (
     Allocate,
@@ -107,6 +108,11 @@ class _Stages(msgspec.Struct, frozen=True):
     count: int
     buffers: Mapping[str, Buffer]
 
+    @property
+    def ahead(self) -> int:
+        """The iterations that copies are ahead of the rest."""
+        return self.count - 1 - int(dict(self.loop.annotations).get(PENDING, 0))
+
 
 class _Injector:
     def __init__(self, function: Function) -> None:
@@ -123,7 +129,7 @@ class _Injector:
             return (inner,)
         stages = _stages_of(inner, self._function)
         if stages is None:
-            return (without_annotation(inner, PIPELINE),)
+            return (without_annotation(without_annotation(inner, PIPELINE), PENDING),)
         return self._pipeline_loop(stages)
 
     def _pipeline_loop(self, stages: _Stages) -> tuple[Stmt, ...]:
@@ -135,7 +141,7 @@ class _Injector:
         )
         loop = replace(without_annotation(loop, PIPELINE), start=start, extent=extent)
         number = sub(index_var(loop.var), start)
-        last = stages.count - 1
+        last = stages.ahead
         first = [
             stmt
             for ahead in map(index, range(last))

@@ -8,6 +8,7 @@ from functools import cache
 import llvmlite.binding as llvm
 
 from gossamer_cuda_mma_sp.codegen.fragments.lower_fragments import lower_fragments
+from gossamer_cuda_mma_sp.codegen.fragments.overlap_products import overlap_products
 from gossamer_cuda_mma_sp.device_code import SCRIPT_NAME, kernels_of
 from gossamer_cuda_mma_sp.target.gpu import Gpu
 from gossamer_ir.core.math_functions import INSTRUCTIONS
@@ -16,7 +17,7 @@ from gossamer_ir.nodes import Module
 from gossamer_llvm import Abi, emit, nvptx_lowering
 from gossamer_llvm.optimization import optimize, parse
 from gossamer_llvm.target_machines import cross_target_machine
-from gossamer_lower import lower_to_device
+from gossamer_lower import lower_to_device, pipeline_loops
 
 TRIPLE = "nvptx64-nvidia-cuda"
 FIRST_WITH_ASYNC_COPIES = 80
@@ -28,7 +29,8 @@ _EXTERNAL = re.compile(
 
 def split_module(module: Module, gpu: Gpu) -> Module:
     """Return a flat module as an entry, which a host interprets, and kernels without fragments."""
-    return lower_to_device(lower_fragments(module, gpu))
+    pipelined = pipeline_loops(lower_fragments(module, gpu))
+    return lower_to_device(overlap_products(pipelined))
 
 
 def device_text(module: Module, gpu: Gpu) -> str:

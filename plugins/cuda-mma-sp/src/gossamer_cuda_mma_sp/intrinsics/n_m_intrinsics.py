@@ -63,38 +63,69 @@ _IMPLEMENTATION = """
                     C[i_0 * {tile} + i_4, j_0 * {tile} + j_3] = S[i_4, j_3]
 """  # noqa: E501  (scripts have no line breaks inside an expression)
 _WARPGROUP_IMPLEMENTATION = """
-    for i_0 in T.thread_binding((rows + 63) // 64, thread="blockIdx.x"):
+    for i_0 in T.thread_binding((rows + 127) // 128, thread="blockIdx.x"):
         for j_0 in T.thread_binding((features + {tile} - 1) // {tile}, thread="blockIdx.y"):
-            S = T.alloc_buffer((64, {tile}), "{sums}", scope="fragment")
-            for i, j in T.grid(64, {tile}):
-                S[i, j] = T.if_then_else(i_0 * 64 + i < rows and j_0 * {tile} + j < features, C[i_0 * 64 + i, j_0 * {tile} + j], T.{sums}(0))
-            for q_0 in T.serial((groups + {tile_groups} - 1) // {tile_groups}):
-                X = T.alloc_buffer((64, {tile_groups}, 2), "{dtype}", scope="fragment")
-                M = T.alloc_buffer((64, {tile_groups}, 2), "uint8", scope="fragment")
+            S = T.alloc_buffer((128, {tile}), "{sums}", scope="fragment")
+            for i, j in T.grid(128, {tile}):
+                S[i, j] = T.{sums}(0)
+            for q_0 in T.serial((groups + {tile_groups} - 1) // {tile_groups}, annotations={{"pipeline": {stages}}}):
+                X = T.alloc_buffer((128, {tile_groups} * 2), "{dtype}", scope="shared")
+                W = T.alloc_buffer((128, {tile_groups} * 2), "uint8", scope="shared")
                 Y = T.alloc_buffer(({stored_b}), "{dtype}", scope="shared")
-                for t in T.thread_binding(128, thread="threadIdx.x"):
-                    for r in T.serial({tile_depth} * {tile} // 128):
-                        Y[{filled_b}] = T.if_then_else(q_0 * {tile_depth} + {filled_k} < groups * 4 and j_0 * {tile} + {filled_j} < features, B[q_0 * {tile_depth} + {filled_k}, j_0 * {tile} + {filled_j}], T.{dtype}(0))
-                for i_1, q_1, s in T.grid(64, {tile_groups}, 2):
-                    X[i_1, q_1, s] = T.if_then_else(i_0 * 64 + i_1 < rows and q_0 * {tile_groups} + q_1 < groups, A[i_0 * 64 + i_1, q_0 * {tile_groups} + q_1, s], T.{dtype}(0))
-                for i_2, q_2, s in T.grid(64, {tile_groups}, 2):
-                    M[i_2, q_2, s] = T.if_then_else(i_0 * 64 + i_2 < rows and q_0 * {tile_groups} + q_2 < groups, E[i_0 * 64 + i_2, q_0 * {tile_groups} + q_2, s], T.cast(s, "uint8"))
-                for i_3, q_3, s, j_2 in T.grid(64, {tile_groups}, 2, {tile}):
+                for t in T.thread_binding(256, thread="threadIdx.x"):
+                    for r in T.serial(2):
+                        if i_0 * 128 + r * 64 + t // 4 < rows and q_0 * {tile_groups} + t % 4 * {chunk_groups} + {chunk_groups} <= groups:
+                            for v in T.serial({chunk}):
+                                X[r * 64 + t // 4, t % 4 * {chunk} + v] = A[i_0 * 128 + r * 64 + t // 4, q_0 * {tile_groups} + t % 4 * {chunk_groups} + v // 2, v % 2]
+                        else:
+                            for v in T.serial({chunk}):
+                                X[r * 64 + t // 4, t % 4 * {chunk} + v] = T.if_then_else(i_0 * 128 + r * 64 + t // 4 < rows and q_0 * {tile_groups} + t % 4 * {chunk_groups} + v // 2 < groups, A[i_0 * 128 + r * 64 + t // 4, q_0 * {tile_groups} + t % 4 * {chunk_groups} + v // 2, v % 2], T.{dtype}(0))
+                    for r in T.serial({index_chunks} // 2):
+                        if i_0 * 128 + (r * 256 + t) // {index_chunks} < rows and q_0 * {tile_groups} + t % {index_chunks} * 8 + 8 <= groups:
+                            for v in T.serial(16):
+                                W[(r * 256 + t) // {index_chunks}, t % {index_chunks} * 16 + v] = E[i_0 * 128 + (r * 256 + t) // {index_chunks}, q_0 * {tile_groups} + t % {index_chunks} * 8 + v // 2, v % 2]
+                        else:
+                            for v in T.serial(16):
+                                W[(r * 256 + t) // {index_chunks}, t % {index_chunks} * 16 + v] = T.if_then_else(i_0 * 128 + (r * 256 + t) // {index_chunks} < rows and q_0 * {tile_groups} + t % {index_chunks} * 8 + v // 2 < groups, E[i_0 * 128 + (r * 256 + t) // {index_chunks}, q_0 * {tile_groups} + t % {index_chunks} * 8 + v // 2, v % 2], T.cast(v % 2, "uint8"))
+{filled_b}
+                M = T.alloc_buffer((128, {tile_groups}, 2), "uint8", scope="fragment")
+                for i_2, q_2, s in T.grid(128, {tile_groups}, 2):
+                    M[i_2, q_2, s] = W[i_2, 2 * q_2 + s]
+                for i_3, q_3, s, j_2 in T.grid(128, {tile_groups}, 2, {tile}):
                     S[i_3, j_2] = S[i_3, j_2] + {x} * {y}
-            for i_4, j_3 in T.grid(64, {tile}):
-                if i_0 * 64 + i_4 < rows and j_0 * {tile} + j_3 < features:
-                    C[i_0 * 64 + i_4, j_0 * {tile} + j_3] = S[i_4, j_3]
+            for i_4, j_3 in T.grid(128, {tile}):
+                if i_0 * 128 + i_4 < rows and j_0 * {tile} + j_3 < features:
+                    C[i_0 * 128 + i_4, j_0 * {tile} + j_3] = C[i_0 * 128 + i_4, j_0 * {tile} + j_3] + S[i_4, j_3]
 """  # noqa: E501  (scripts have no line breaks inside an expression)
+_ROWS_OF_B = """\
+                    for r in T.serial({tile_depth} * {row_chunks} // 256):
+                        if q_0 * {tile_depth} + {k} < groups * 4 and j_0 * {tile} + {first} + {chunk} <= features:
+                            for v in T.serial({chunk}):
+                                Y[{k}, {first} + v] = B[q_0 * {tile_depth} + {k}, j_0 * {tile} + {first} + v]
+                        else:
+                            for v in T.serial({chunk}):
+                                Y[{k}, {first} + v] = T.if_then_else(q_0 * {tile_depth} + {k} < groups * 4 and j_0 * {tile} + {first} + v < features, B[q_0 * {tile_depth} + {k}, j_0 * {tile} + {first} + v], T.{dtype}(0))\
+"""  # noqa: E501  (scripts have no line breaks inside an expression)
+"""Copies of B, whose rows are contiguous in shared memory, too."""
+_COLUMNS_OF_B = """\
+                    for r in T.serial({tile_depth} * {tile} // 256):
+                        Y[(r * 256 + t) % {tile}, (r * 256 + t) // {tile}] = T.if_then_else(q_0 * {tile_depth} + (r * 256 + t) // {tile} < groups * 4 and j_0 * {tile} + (r * 256 + t) % {tile} < features, B[q_0 * {tile_depth} + (r * 256 + t) // {tile}, j_0 * {tile} + (r * 256 + t) % {tile}], T.{dtype}(0))\
+"""  # noqa: E501  (scripts have no line breaks inside an expression)
+"""Copies of B, whose columns are contiguous in shared memory."""
 _WARPGROUP_STEPS = 2
 """The instructions along the depth of a tile of a warpgroup."""
+_WARPGROUP_STAGES = 4
+"""The tiles in shared memory: one is multiplied, one may still be read, and two are filled."""
+_CHUNK_BYTES = 16
+"""The bytes of the largest asynchronous copy."""
 _NARROWED = {"int4": "({} << 4 >> 4)", "uint4": "({} & 15)"}
 """The script of the bits of an element that an instruction reads."""
 
 
 def n_m_intrinsic(product: ProductIntrinsic, *, tile: int | None = None) -> Intrinsic:
     """Return the semantics and the implementation of an intrinsic, which computes tiles of `tile` rows and
-    features, a multiple of 16; None means the largest that fits the registers. Warpgroups have 64 rows, and
-    `tile` features."""
+    features, a multiple of 16; None means the largest that fits the registers. Two warpgroups have 128 rows
+    together, and `tile` features, a multiple of 32."""
     if tile is None:
         tile = PAIRED_TILE if product.pattern.unit_columns > 1 else TILE
         tile = WARPGROUP_TILE if product.is_of_warpgroup else tile
@@ -122,21 +153,28 @@ def n_m_intrinsic(product: ProductIntrinsic, *, tile: int | None = None) -> Intr
 def _warpgroup_intrinsic(
     product: ProductIntrinsic, texts: dict[str, str], semantics: dict[str, str]
 ) -> Intrinsic:
-    """Return an intrinsic whose tiles of 64 rows four warps compute, with B in shared memory: its rows are
-    contiguous for elements of 16 bits, as in the matrix, else its columns, which instructions then need."""
-    depth, tile, row = _WARPGROUP_STEPS * product.depth, texts["tile"], texts["row_of_y"]
-    k, j = f"(r * 128 + t) // {tile}", f"(r * 128 + t) % {tile}"
+    """Return an intrinsic whose tiles of 128 rows eight warps compute, with operands in shared memory. The
+    rows of B are contiguous there for elements of 16 bits, as in the matrix, else its columns, which
+    instructions then need."""
+    depth, tile, row = _WARPGROUP_STEPS * product.depth, int(texts["tile"]), texts["row_of_y"]
+    groups = depth // product.pattern.group
+    chunk = _CHUNK_BYTES * 8 // product.warpgroup_instruction.bits
     by_row = product.warpgroup_instruction.can_transpose
     texts = texts | {
-        "tile_groups": str(depth // product.pattern.group),
+        "tile_groups": str(groups),
         "tile_depth": str(depth),
+        "stages": str(_WARPGROUP_STAGES),
         "stored_b": f"{depth}, {tile}" if by_row else f"{tile}, {depth}",
-        "filled_b": f"{k}, {j}" if by_row else f"{j}, {k}",
-        "filled_k": k,
-        "filled_j": j,
-        "x": _factor("X[i_3, q_3, s]", product),
+        "chunk": str(chunk),
+        "chunk_groups": str(chunk // 2),
+        "index_chunks": str(groups * 2 // _CHUNK_BYTES),
+        "row_chunks": str(tile // chunk),
+        "k": f"(r * 256 + t) // {tile // chunk}",
+        "first": f"(r * 256 + t) % {tile // chunk} * {chunk}",
+        "x": _factor("X[i_3, 2 * q_3 + s]", product),
         "y": _factor(f"Y[{row}, j_2]" if by_row else f"Y[j_2, {row}]", product),
     }
+    texts["filled_b"] = (_ROWS_OF_B if by_row else _COLUMNS_OF_B).format(**texts)
     header = _HEADER.format(**texts) + _facts(product)
     return Intrinsic(
         product.name,

@@ -1,5 +1,7 @@
 """Tiles that warpgroups multiply, with B in shared memory: PTX, results, and what is refused."""
 
+import re
+
 import numpy as np
 import pytest
 from warpgroup_programs import compiled, ptx_of, warpgroup_text
@@ -26,6 +28,10 @@ COLUMNS = {
         ("float16", "float32", {"columns": 256, "by_k": True, "depth": 192}),
         ("float16", "float32", {"rows": 128, "columns": 128, "depth": 128, "threads": 256}),
         ("float16", "float16", {"rows": 64, "columns": 512}),
+        # A is in shared memory, too.
+        ("float16", "float32", {"columns": 64, "a_is_shared": True}),
+        ("float16", "float16", {"rows": 256, "depth": 256, "threads": 256, "a_is_shared": True}),
+        ("int8", "int32", {"by_k": True, "depth": 192, "a_is_shared": True}),
         # No instruction has 40 columns of integers.
         ("int8", "int32", {"columns": 40, "by_k": True}),
         ("int8", "int32", {"columns": 256, "by_k": True, "depth": 256}),
@@ -55,6 +61,8 @@ def test_a_warpgroup_multiplies_a_tile(dtype, sums, options):
     assert text.count(f"wgmma.mma_async.sp.sync.aligned.m64n{at_once}k") == tiles * steps
     assert text.count("wgmma.mma_async") == tiles * steps
     assert text.count("wgmma.wait_group") == 1
+    # Four registers of A are a list; a descriptor is not.
+    assert (re.search(r"mma_async[^{]*\{[^}]*\}, \{", text) is None) == ("a_is_shared" in options)
     assert text.index("fence.proxy.async") < text.index("bar") < text.index("wgmma.fence")
     CudaBackend().load(artifact)(**arguments)
     np.testing.assert_array_equal(arguments["c"], dense.reshape(rows, depth) @ B + C)

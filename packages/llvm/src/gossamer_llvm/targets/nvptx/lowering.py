@@ -29,17 +29,22 @@ from gossamer_llvm.targets.nvptx.shuffles import emit_shuffle
 from gossamer_llvm.targets.nvptx.threads import emit_barrier, emit_thread_loop
 from gossamer_llvm.targets.nvptx.warp_instructions import (
     WarpgroupProduct,
+    WarpgroupWait,
     WarpInstruction,
     WarpLoad,
     WarpProduct,
     warp_instruction_of,
 )
-from gossamer_llvm.targets.nvptx.warpgroup_products import emit_warpgroup_product
+from gossamer_llvm.targets.nvptx.warpgroup_products import (
+    emit_warpgroup_product,
+    emit_warpgroup_wait,
+)
 
 WARP_EMITTERS: dict[type[WarpInstruction], Callable[[FunctionEmitter, For, Any], None]] = {
     WarpProduct: emit_warp_product,
     WarpLoad: emit_warp_load,
     WarpgroupProduct: emit_warpgroup_product,
+    WarpgroupWait: emit_warpgroup_wait,
 }
 """The function that emits each instruction of a warp, for the loop that stands for it."""
 

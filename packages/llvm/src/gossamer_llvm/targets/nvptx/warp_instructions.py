@@ -57,10 +57,10 @@ class WarpLoad(msgspec.Struct, frozen=True, kw_only=True, tag_field=_TAG, tag="l
 class WarpgroupProduct(
     msgspec.Struct, frozen=True, kw_only=True, tag_field=_TAG, tag="warpgroup_product"
 ):
-    """Products of tiles of a sparse A in registers with tiles of B in shared memory, by the threads of four
-    warps. The stores name the first elements of the operands: first each accumulator; then, step by step
-    along the depth and there for each accumulator, A, its metadata and B; at last an element of B that
-    depends on the thread: the threads read what others stored.
+    """Products of tiles of a sparse A, in registers or in shared memory, with tiles of B in shared memory, by
+    the threads of four warps. The stores name the first elements of the operands: first each accumulator;
+    then, step by step along the depth and there for each accumulator, A, its metadata and B; at last elements
+    in shared memory that depend on the thread: the threads read what others stored.
 
     >>> WarpgroupProduct(
     ...     instruction="wgmma", sums=2, operand_bits=16, descriptor=0, immediates="1, 1, 0"
@@ -80,11 +80,28 @@ class WarpgroupProduct(
     """The bits of the descriptor of B besides its address."""
     immediates: str
     """The last operands of the instruction; empty if there are none."""
+    a_descriptor: int | None = None
+    """The same bits for A; None if it is in registers."""
     selector: int = 0
     """The sparsity selector."""
+    pending_groups: int = 0
+    """The products, of this and of earlier iterations, that need not be complete when the threads go on."""
 
 
-WarpInstruction: TypeAlias = WarpProduct | WarpLoad | WarpgroupProduct
+class WarpgroupWait(
+    msgspec.Struct, frozen=True, kw_only=True, tag_field=_TAG, tag="warpgroup_wait"
+):
+    """A wait for all products of a warpgroup. The stores name the accumulators, each of which has `sums`
+    registers in a lane: nothing may read them before.
+
+    >>> WarpgroupWait(sums=64).sums
+    64
+    """
+
+    sums: int
+
+
+WarpInstruction: TypeAlias = WarpProduct | WarpLoad | WarpgroupProduct | WarpgroupWait
 
 
 @typed
@@ -94,7 +111,9 @@ def warp_loop(name: str, instruction: WarpInstruction, stores: tuple[Store, ...]
     >>> warp_loop("load", WarpLoad(count=2), ()).annotations
     (('warp_instruction', 'load'), ('count', 2), ('is_transposed', False))
     """
-    annotations = tuple(msgspec.to_builtins(instruction).items())
+    fields = msgspec.to_builtins(instruction).items()
+    # An annotation has a value; a field without one is absent.
+    annotations = tuple((key, value) for key, value in fields if value is not None)
     return For(name, ZERO, ONE, stores, annotations=annotations)
 
 

@@ -1,8 +1,10 @@
 """The assembly of `wgmma`, for which LLVM has no intrinsics: products that the threads of four warps begin,
 and wait for.
 
-All of it is one statement of assembly. Instructions run while the threads go on, and neither the accumulator
-nor A may be in another register before the wait: LLVM, which does not know this, cannot copy them in between.
+Instructions run while the threads go on, and neither the accumulator nor A may be in another register before
+the wait. All of it is therefore one statement of assembly: LLVM, which does not know this, cannot copy
+registers in between. Only if a loop begins a product in each iteration, and no other statement reads the
+accumulator or A, may a product be pending at the end of an iteration: sums then stay in their registers.
 """
 
 from __future__ import annotations
@@ -40,10 +42,12 @@ def warpgroup_assembly(
     *,
     selector: int,
     immediates: str,
+    pending: int = 0,
 ) -> tuple[str, str]:
     """Return the type of a call and the call itself, which adds products to accumulators, each given by its
     typed values of LLVM, and returns all of these. The steps belong to one accumulator after the other, again
-    and again. `immediates` are the last operands of each instruction.
+    and again. `immediates` are the last operands of each instruction. The call returns when all groups of
+    products but the last `pending` ones are complete.
 
     >>> step = WarpgroupOperands(("i64 %a",), "i64 %b", "i32 %e")
     >>> type_, call = warpgroup_assembly("wgmma", (("i32 %c",) * 2,), (step,), selector=0, immediates="")
@@ -63,9 +67,26 @@ def warpgroup_assembly(
         operands = [results, left, b, metadata, str(selector), "is_added", immediates]
         lines.append(f"{instruction} {', '.join(filter(None, operands))};")
         inputs += [*step.a, step.b, step.metadata]
-    lines += ["wgmma.commit_group.sync.aligned;", "wgmma.wait_group.sync.aligned 0;"]
+    lines += ["wgmma.commit_group.sync.aligned;", f"wgmma.wait_group.sync.aligned {pending};"]
     added = "setp.ne.b32 is_added, 1, 0;"
     text = " ".join(("{ .reg .pred is_added;", added, *lines, "}"))
+    return _call(text, inputs, types)
+
+
+@typed
+def warpgroup_wait_assembly(sums: Sequence[str]) -> tuple[str, str]:
+    """Return the type of a call and the call itself, which waits for all products, and returns their sums.
+
+    >>> warpgroup_wait_assembly(("i32 %c",))[1].count("wgmma.wait_group.sync.aligned 0;")
+    1
+    """
+    types = [value.partition(" ")[0] for value in sums]
+    return _call("wgmma.wait_group.sync.aligned 0;", list(sums), types)
+
+
+def _call(text: str, inputs: Sequence[str], types: Sequence[str]) -> tuple[str, str]:
+    """Return the type of a call of assembly and the call itself; the first inputs are changed in place."""
+    count = len(types)
     constraints = [
         # Results are written before the last A is read: `&` keeps them apart from inputs of equal values.
         *(f"=&{_CONSTRAINTS[type_]}" for type_ in types),

@@ -15,8 +15,12 @@ from gossamer_llvm.targets.nvptx.matrix_instructions import (
     operand_registers,
     store_register,
 )
-from gossamer_llvm.targets.nvptx.warp_instructions import WarpgroupProduct
-from gossamer_llvm.targets.nvptx.warpgroup_assembly import WarpgroupOperands, warpgroup_assembly
+from gossamer_llvm.targets.nvptx.warp_instructions import WarpgroupProduct, WarpgroupWait
+from gossamer_llvm.targets.nvptx.warpgroup_assembly import (
+    WarpgroupOperands,
+    warpgroup_assembly,
+    warpgroup_wait_assembly,
+)
 
 _A_REGISTERS = 4
 _ADDRESS_UNIT_BITS = 4
@@ -33,7 +37,7 @@ def emit_warpgroup_product(
     count = instruction.accumulators
     # The last stores say which elements the threads read, for the passes that insert barriers.
     operands = stores[count:][: _OPERANDS * count * instruction.steps]
-    sums = [_sums(emitter, store, instruction) for store in stores[:count]]
+    sums = [_sums(emitter, store, instruction.sums) for store in stores[:count]]
     steps = [
         _operands(emitter, operands[first:][:_OPERANDS], instruction)
         for first in range(0, len(operands), _OPERANDS)
@@ -44,15 +48,24 @@ def emit_warpgroup_product(
         steps,
         selector=instruction.selector,
         immediates=instruction.immediates,
+        pending=instruction.pending_groups,
     )
     _store_sums(emitter, sums, result, emitter.builder.value_in_place(call))
 
 
-def _sums(
-    emitter: FunctionEmitter, store: Store, instruction: WarpgroupProduct
-) -> OperandRegisters:
+def emit_warpgroup_wait(emitter: FunctionEmitter, node: For, instruction: WarpgroupWait) -> None:
+    """Emit the wait for all products, after which the accumulators have their values."""
+    sums = [
+        _sums(emitter, store, instruction.sums) for store in node.body if isinstance(store, Store)
+    ]
+    words = [_as_words(emitter, emit_register_loads(emitter, registers)) for registers in sums]
+    result, call = warpgroup_wait_assembly([word for values in words for word in values])
+    _store_sums(emitter, sums, result, emitter.builder.value_in_place(call))
+
+
+def _sums(emitter: FunctionEmitter, store: Store, count: int) -> OperandRegisters:
     type_ = ACCUMULATOR_TYPES[emitter.buffers[store.buffer].buffer.dtype]
-    return operand_registers(emitter, store, type_, instruction.sums)
+    return operand_registers(emitter, store, type_, count)
 
 
 def _operands(
@@ -61,10 +74,12 @@ def _operands(
     """Return the operands of a step of an accumulator."""
     a, metadata, b = stores
     (word,) = emit_register_loads(emitter, operand_registers(emitter, metadata, "i32", 1))
-    left = operand_registers(emitter, a, "i32", _A_REGISTERS, bits=instruction.operand_bits)
-    return WarpgroupOperands(
-        tuple(emit_register_loads(emitter, left)), _descriptor(emitter, b, instruction), word
-    )
+    if instruction.a_descriptor is None:
+        left = operand_registers(emitter, a, "i32", _A_REGISTERS, bits=instruction.operand_bits)
+        lefts = tuple(emit_register_loads(emitter, left))
+    else:
+        lefts = (_descriptor(emitter, a, instruction.a_descriptor),)
+    return WarpgroupOperands(lefts, _descriptor(emitter, b, instruction.descriptor), word)
 
 
 def _as_words(emitter: FunctionEmitter, values: Sequence[str]) -> list[str]:
@@ -89,8 +104,9 @@ def _store_sums(
         store_register(emitter, registers, part, addresses)
 
 
-def _descriptor(emitter: FunctionEmitter, store: Store, instruction: WarpgroupProduct) -> str:
-    """Return the descriptor of the tile whose first element a store loads."""
+def _descriptor(emitter: FunctionEmitter, store: Store, bits: int) -> str:
+    """Return the descriptor of the tile whose first element a store loads; `bits` are those besides its
+    address."""
     (load,) = collect(Load, store.value)
     value = emitter.builder.value
     source = emit_address(emitter, load.buffer, load.indices, is_certain=True).pointer
@@ -99,5 +115,5 @@ def _descriptor(emitter: FunctionEmitter, store: Store, instruction: WarpgroupPr
     units = value(f"lshr i32 {address}, {_ADDRESS_UNIT_BITS}")
     field = value(f"zext i32 {value(f'and i32 {units}, {_ADDRESS_MASK}')} to i64")
     # A constant of LLVM is signed.
-    bits = instruction.descriptor - (instruction.descriptor >> 63 << 64)
+    bits -= bits >> 63 << 64
     return f"i64 {value(f'or i64 {field}, {bits}')}"

@@ -34,6 +34,8 @@ class FragmentTable(msgspec.Struct, frozen=True):
     """The buffers in fragments, by their names."""
     shared: Mapping[str, Buffer]
     """The buffers in shared memory, by their names."""
+    arrays: Mapping[str, Buffer]
+    """The arrays that callers pass, by their names."""
     layouts: Mapping[str, FragmentLayout]
     """Which elements of each fragment a lane holds."""
     instructions: Mapping[MatrixProduct, TiledInstruction]

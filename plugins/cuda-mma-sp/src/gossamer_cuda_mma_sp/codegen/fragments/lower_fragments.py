@@ -13,7 +13,9 @@ from gossamer_cuda_mma_sp.codegen.fragments.fragment_table import (
 from gossamer_cuda_mma_sp.codegen.fragments.lower_elements import lower_elements
 from gossamer_cuda_mma_sp.codegen.fragments.lower_products import lower_product, plan_fragments
 from gossamer_cuda_mma_sp.codegen.fragments.matrix_products import matrix_product
+from gossamer_cuda_mma_sp.codegen.fragments.overlap_products import mark_overlap
 from gossamer_cuda_mma_sp.codegen.fragments.swizzle_shared import swizzle_shared
+from gossamer_cuda_mma_sp.codegen.fragments.vectorize_copies import vectorize_copies
 from gossamer_cuda_mma_sp.target.gpu import Gpu
 from gossamer_ir.core.build import index
 from gossamer_ir.errors import UnsupportedError
@@ -71,7 +73,8 @@ def _lower_stmt(table: FragmentTable, stmt: Stmt) -> tuple[Stmt, ...]:
             if _is_over_elements(table, stmt):
                 return lower_elements(table, stmt)
             _require_other_axis(stmt)
-            return (replace(stmt, body=_lower_body(table, stmt.body)),)
+            loop = vectorize_copies(stmt, table)
+            return (mark_overlap(replace(loop, body=_lower_body(table, loop.body))),)
         case If() if not _uses_fragment(table, stmt.condition):
             return (
                 If(

@@ -68,7 +68,8 @@ def plan_fragments(function: Function, gpu: Gpu) -> FragmentTable:
         for product, instruction in instructions.items()
     }
     layouts = _layouts_in_all(buffers, instructions, tiles, lane)
-    return FragmentTable(buffers, shared, layouts, instructions, tiles, lane, namer)
+    arrays = {buffer.name: buffer for buffer in function.buffers if isinstance(buffer, Buffer)}
+    return FragmentTable(buffers, shared, arrays, layouts, instructions, tiles, lane, namer)
 
 
 def _threads_of_tiles(body: Iterable[Stmt]) -> int:
@@ -125,8 +126,9 @@ def _layouts_in(
     dtypes = {name: buffer.dtype for name, buffer in buffers.items()}
     layouts = {
         product.accumulator: accumulator_layout(dtypes[product.accumulator], tiles, lane),
-        product.a: a_layout(dtypes[product.a], instruction, tiles, lane),
     }
+    if not product.a_is_shared:
+        layouts[product.a] = a_layout(dtypes[product.a], instruction, tiles, lane)
     if isinstance(instruction, MatrixInstruction):
         layouts[product.b] = b_layout(dtypes[product.b], instruction, tiles, lane)
     if product.metadata is not None:

@@ -3,6 +3,7 @@
 for i, q, s, j in ...:
 S[i, j] = S[i, j] + X[i, q, s] * Y[4 * q + M[i, q, s] % 4, j]
 
+In shared memory, a row of such a matrix is stored as a whole, `X[i, 2 * q + s]`.
 A matrix of the pattern 1:2 has no slots, `X[i, q] * Y[2 * q + M[i, q] % 2, j]`, and one of 4:8 has pairs,
 `X[i, q, s, p] * Y[8 * q + 2 * (M[i, q, s] % 4) + p, j]`. A factor that is not an element says what the
 instruction reads of it: `T.tf32(x)` ten bits of the fraction of a float32, `x << 4 >> 4` and `x & 15` four
@@ -12,6 +13,7 @@ bits of an int8 and of a uint8.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from math import prod
 
 import msgspec
 from msgspec.structs import replace
@@ -47,6 +49,8 @@ class MatrixProduct(msgspec.Struct, frozen=True):
     depth: int
     b_is_shared: bool = False
     """Whether B is in shared memory instead of a fragment."""
+    a_is_shared: bool = False
+    """Whether A is there, too, with its rows as they are stored."""
     b_is_by_k: bool = False
     """Whether B is stored with the elements along its depth contiguous."""
 
@@ -62,7 +66,8 @@ def matrix_product(
     loop: For, fragments: Mapping[str, Buffer], shared: Mapping[str, Buffer] | None = None
 ) -> MatrixProduct | None:
     """Return the product that a loop nest over whole fragments computes; None for any other loop. B of a
-    sparse product may be one of the buffers in `shared` memory, whose columns may come first.
+    sparse product may be one of the buffers in `shared` memory, whose columns may come first, and then A may
+    be one, too.
 
     >>> from gossamer_ir.core.build import index, index_var
     >>> shapes = {"S": (16, 8), "X": (16, 16), "Y": (16, 8)}
@@ -88,7 +93,9 @@ def matrix_product(
             continue
         tiles = dict(fragments)
         if product.metadata is not None and product.b in (shared or {}):
-            product, tiles = replace(product, b_is_shared=True), {**fragments, **(shared or {})}
+            a_is_shared = product.a in (shared or {})
+            product = replace(product, b_is_shared=True, a_is_shared=a_is_shared)
+            tiles = {**fragments, **(shared or {})}
         if _is_whole(product, tiles):
             return product
     return None
@@ -176,7 +183,7 @@ def _dense_product(
 def _sparse_product(
     store: Store, a: _Factor, b: _Factor, extents: Mapping[str, int]
 ) -> MatrixProduct | None:
-    stored = a.load.indices
+    stored = _stored_indices(a.load)
     pattern = _PATTERNS.get(len(stored))
     vars = [at.name for at in (*store.indices, *stored[1:]) if isinstance(at, Var)]
     if pattern is None or len(store.indices) != 2 or len(b.load.indices) != 2:
@@ -192,6 +199,18 @@ def _sparse_product(
         return None
     names = (store.buffer, a.load.buffer, b.load.buffer, indices.buffer)
     return MatrixProduct(*names, (a.dtype, b.dtype), i, j, pattern.group * q, b_is_by_k=by_k)
+
+
+def _stored_indices(load: Load) -> tuple[Expr, ...]:
+    """Return the row, the group and the slot of an element, also of a matrix whose rows are stored as a
+    whole, with the slots `2 * q + s`."""
+    match load.indices:
+        case (row, Binary() as column):
+            form = affine_of(column)
+            by_count = {count: atom for atom, count in form.terms.items()}
+            if form == Affine({by_count.get(2, ZERO): 2, by_count.get(1, ZERO): 1}, 0):
+                return row, by_count[2], by_count[1]
+    return load.indices
 
 
 def _inner_shape(pattern: NMPattern) -> tuple[int, ...]:
@@ -228,7 +247,9 @@ def _is_whole(product: MatrixProduct, fragments: Mapping[str, Buffer]) -> bool:
         product.accumulator: (product.rows, product.columns),
         product.b: (product.depth, product.columns)[:: -1 if product.b_is_by_k else 1],
     }
-    of_warps = {*shapes, product.a, product.metadata} - {product.b}
+    of_warps = {product.accumulator, product.metadata}
+    if not product.a_is_shared:
+        of_warps.add(product.a)
     if product.b_is_by_k and not product.b_is_shared:
         return False
     if any(name in fragments and fragments[name].scope == "shared" for name in of_warps if name):
@@ -236,15 +257,24 @@ def _is_whole(product: MatrixProduct, fragments: Mapping[str, Buffer]) -> bool:
     if product.metadata is None:
         shapes[product.a] = (product.rows, product.depth)
     else:
-        pattern = _PATTERNS[len(fragments[product.a].shape)] if product.a in fragments else None
+        pattern = _pattern_of(product, fragments)
         if pattern is None:
             return False
         inner = _inner_shape(pattern)
         stored = (product.rows, product.depth // pattern.group, *inner)
         shapes |= {product.a: stored, product.metadata: stored[: 2 + len(inner[:1])]}
+        if product.a_is_shared:
+            shapes[product.a] = (product.rows, prod(stored[1:]))
     return len(shapes) == (3 if product.metadata is None else 4) and all(
         name in fragments and _shape(fragments[name]) == shape for name, shape in shapes.items()
     )
+
+
+def _pattern_of(product: MatrixProduct, tiles: Mapping[str, Buffer]) -> NMPattern | None:
+    """Return the pattern of A, whose rows may be stored as a whole in shared memory: its indices then have
+    the dimensions that elements of a fragment have."""
+    like = tiles.get(product.metadata or "" if product.a_is_shared else product.a)
+    return None if like is None else _PATTERNS.get(len(like.shape))
 
 
 def _shape(buffer: Buffer) -> tuple[int | None, ...]:

@@ -90,11 +90,17 @@ def _operands(body: tuple[Stmt, ...], kind: type[K]) -> Iterator[tuple[K, list[L
 
 
 def _spans_of_products(body: tuple[Stmt, ...]) -> Mapping[str, int]:
-    """Return the bytes of a span of each tile that products of warpgroups read: the last operand is B."""
-    return {
-        loads[-1].buffer: MatrixDescriptor.decode(product.descriptor).span
-        for product, loads in _operands(body, WarpgroupProduct)
-    }
+    """Return the bytes of a span of each tile that products of warpgroups read: the last operand is B, and
+    the one before it is A if that is in shared memory."""
+    spans = {}
+    for product, loads in _operands(body, WarpgroupProduct):
+        for descriptor, load in (
+            (product.descriptor, loads[-1]),
+            (product.a_descriptor, loads[-2]),
+        ):
+            if descriptor is not None:
+                spans[load.buffer] = MatrixDescriptor.decode(descriptor).span
+    return spans
 
 
 def _tile(buffer: Buffer, span: int) -> _SwizzledTile:

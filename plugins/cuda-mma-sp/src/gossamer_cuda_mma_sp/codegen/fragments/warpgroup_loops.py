@@ -1,6 +1,6 @@
-"""Products of a sparse A in fragments and B in shared memory: instructions of four warps (`wgmma`).
+"""Products of a sparse A, in fragments or shared memory, and B in shared memory, by four warps (`wgmma`).
 
-A row of B in shared memory is divided into spans of at most 128 bytes, as descriptors have them: the spans of
+A row in shared memory is divided into spans of at most 128 bytes, as descriptors have them: the spans of
 all rows at the same place are stored one after the other (`swizzle_shared`).
 """
 
@@ -16,13 +16,15 @@ from gossamer_cuda_mma_sp.instructions.matrix_descriptors import (
     SPAN_BYTES,
     MatrixDescriptor,
 )
+from gossamer_cuda_mma_sp.instructions.sparse_instructions import MMA_ROWS
 from gossamer_cuda_mma_sp.instructions.warpgroup_instructions import (
     WARPGROUP_INSTRUCTIONS,
+    WARPGROUP_LANES,
     WARPGROUP_ROWS,
     WarpgroupInstruction,
 )
 from gossamer_cuda_mma_sp.target.gpu import Gpu
-from gossamer_ir.core.build import binary, index
+from gossamer_ir.core.build import add, binary, floordiv, index, integer_value, mul
 from gossamer_ir.core.dtypes import DType
 from gossamer_ir.errors import UnsupportedError
 from gossamer_ir.nodes import Buffer, Cast, Expr, For, Load, Store
@@ -73,13 +75,16 @@ def warpgroup_loop(
         accumulators=tiles.rows * groups,
         steps=tiles.depth,
         operand_bits=instruction.bits,
-        descriptor=_descriptor(product, instruction, table.shared[product.b]).encode(),
-        immediates=instruction.immediates(a_is_shared=False, b_is_by_k=product.b_is_by_k),
+        descriptor=_descriptor_of_b(product, instruction, table.shared[product.b]).encode(),
+        a_descriptor=_descriptor_of_a(table, product),
+        immediates=instruction.immediates(
+            a_is_shared=product.a_is_shared, b_is_by_k=product.b_is_by_k
+        ),
     )
     stores = (
         *_name_sums(table, product, instruction),
         *_name_factors(table, product, instruction),
-        _name_anywhere(table, product),
+        *(_name_anywhere(table, product, name) for name in _shared_operands(product)),
     )
     return warp_loop(table.namer.fresh("product"), executed, stores)
 
@@ -89,13 +94,35 @@ def _column_groups(product: MatrixProduct, instruction: WarpgroupInstruction) ->
     return product.columns // instruction.columns
 
 
-def _descriptor(
+def _shared_operands(product: MatrixProduct) -> tuple[str, ...]:
+    return (product.a, product.b) if product.a_is_shared else (product.b,)
+
+
+def _descriptor_of_a(table: FragmentTable, product: MatrixProduct) -> int | None:
+    """Return the descriptor of A without its address; None if A is in registers."""
+    if not product.a_is_shared:
+        return None
+    row = integer_value(table.shared[product.a].shape[-1])
+    assert row is not None, "products have constant shapes"
+    span = _longest_span(row * _element_bytes(table.shared[product.a]))
+    return MatrixDescriptor(0, span=span, stride=ATOM_SPANS * span).encode()
+
+
+def _longest_span(row: int) -> int:
+    """Return the bytes of the longest span that divides a row."""
+    return max(span for span in SPAN_BYTES if row % span == 0)
+
+
+def _element_bytes(buffer: Buffer) -> int:
+    return DType.parse(buffer.dtype).bits // 8
+
+
+def _descriptor_of_b(
     product: MatrixProduct, instruction: WarpgroupInstruction, b: Buffer
 ) -> MatrixDescriptor:
     """Return the descriptor of B without its address. Along K, each instruction has a part of a span."""
-    size = DType.parse(b.dtype).bits // 8
-    row = (product.depth if product.b_is_by_k else instruction.columns) * size
-    span = max(span for span in SPAN_BYTES if row % span == 0)
+    row = product.depth if product.b_is_by_k else instruction.columns
+    span = _longest_span(row * _element_bytes(b))
     atom = ATOM_SPANS * span
     if product.b_is_by_k:
         return MatrixDescriptor(0, span=span, stride=atom)
@@ -119,25 +146,43 @@ def _name_factors(
 ) -> Iterator[Store]:
     """Yield the stores that name A, its metadata and B, along the depth and there for each accumulator."""
     assert product.metadata is not None, "the product is sparse"
-    tiles, b = table.tiles[product], table.shared[product.b]
+    tiles = table.tiles[product]
     of_a = instruction.a_registers * instruction.register_elements
     for k in range(tiles.depth):
         for row in range(tiles.rows):
             number = row * tiles.depth + k
             for group in range(_column_groups(product, instruction)):
-                yield _name_in_lane(table, product.a, number * of_a)
+                if product.a_is_shared:
+                    yield _name_element(
+                        table, product, product.a, _first_of_a(table, product, row, k)
+                    )
+                else:
+                    yield _name_in_lane(table, product.a, number * of_a)
                 yield _name_in_lane(table, product.metadata, number)
                 at = (index(k * instruction.depth), index(group * instruction.columns))
-                yield _name_element(table, product, b, at[::-1] if product.b_is_by_k else at)
+                at = at[::-1] if product.b_is_by_k else at
+                yield _name_element(table, product, product.b, at)
 
 
-def _name_anywhere(table: FragmentTable, product: MatrixProduct) -> Store:
-    """Return a store that names an element of B that depends on the thread: the instructions read all of B.
+def _first_of_a(
+    table: FragmentTable, product: MatrixProduct, row: int, k: int
+) -> tuple[Expr, Expr]:
+    """Return the indices of the first element of A that a warpgroup multiplies by an instruction."""
+    tiles = table.tiles[product]
+    width = integer_value(table.shared[product.a].shape[-1])
+    assert width is not None, "products have constant shapes"
+    warpgroup = floordiv(table.lane, index(WARPGROUP_LANES))
+    first = add(index(row * MMA_ROWS * tiles.warps), mul(warpgroup, index(WARPGROUP_ROWS)))
+    return first, index(k * width // tiles.depth)
+
+
+def _name_anywhere(table: FragmentTable, product: MatrixProduct, name: str) -> Store:
+    """Return a store that names an element that depends on the thread: the instructions read all of a tile.
     Constant indices alone would be other elements than those stored at other constants, and no barrier would
     be between them."""
-    b = table.shared[product.b]
-    anywhere = tuple(binary("floormod", table.lane, extent) for extent in b.shape)
-    return _name_element(table, product, b, anywhere)
+    shape = table.shared[name].shape
+    anywhere = tuple(binary("floormod", table.lane, extent) for extent in shape)
+    return _name_element(table, product, name, anywhere)
 
 
 def _name_in_lane(table: FragmentTable, name: str, first: int) -> Store:
@@ -147,10 +192,10 @@ def _name_in_lane(table: FragmentTable, name: str, first: int) -> Store:
 
 
 def _name_element(
-    table: FragmentTable, product: MatrixProduct, buffer: Buffer, indices: tuple[Expr, ...]
+    table: FragmentTable, product: MatrixProduct, name: str, indices: tuple[Expr, ...]
 ) -> Store:
     """Return a store to the sums that names an element of a buffer in shared memory."""
-    sums = table.layouts[product.accumulator].dtype
+    sums, buffer = table.layouts[product.accumulator].dtype, table.shared[name]
     loaded = Load(buffer.name, indices, buffer.dtype)
     value: Expr = loaded if sums == buffer.dtype else Cast(sums, loaded)
     return Store(product.accumulator, (index(0),), value)
