@@ -151,6 +151,8 @@ SECTIONS: dict[str, dict[str, str]] = {
         "lower.check_stores.condition": "a store to one element under a condition that may select several "
         "threads",
         "lower.check_stores.not_proved": "a store of threads to elements that are not proved to differ",
+        "lower.check_stores.unordered": "a store and another access of threads, to elements that are not "
+        "proved to differ, without a barrier between them",
         "lower.lower_cross_thread_reduction.barrier": "a reduction over threads of several warps where not "
         "all threads of a block get",
         "lower.insert_sync.grid": "a store outside of a loop that is bound to blocks",

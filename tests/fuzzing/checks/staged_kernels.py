@@ -24,6 +24,7 @@ REFUSED = {
     "lower.check_stores.not_proved",
     "lower.check_stores.reduction",
     "lower.check_stores.shared",
+    "lower.check_stores.unordered",
     "lower.insert_sync.barrier",
     "lower.insert_sync.grid",
     "lower.lower_cross_thread_reduction.barrier",

@@ -6,7 +6,7 @@ from random import Random
 import pytest
 
 from gossamer_ir.core.build import index
-from gossamer_ir.dependence.constant_points import ConstantPoints, differ_at_points
+from gossamer_ir.dependence.constant_points import ConstantPoints, TriedAccess, differ_at_points
 from gossamer_ir.nodes import For
 from gossamer_ir.script import parse_expr
 from gossamer_ir.traversal.free_vars import free_vars
@@ -51,11 +51,14 @@ def test_iterations_that_differ_have_no_element_in_common(seed):
         points = ConstantPoints(
             For(name, index(0), index(len(r)), ()) for name, r in ranges.items()
         )
+        access = TriedAccess(
+            [parse_expr(text, DTYPES) for text in texts],
+            points,
+            [parse_expr(text, DTYPES) for text in conditions],
+        )
         proved_here = differ_at_points(
             names,
-            [parse_expr(text, DTYPES) for text in texts],
-            points=points,
-            conditions=[parse_expr(text, DTYPES) for text in conditions],
+            [access],
             equal=lambda expr: free_vars(expr) <= {"n"},
         )
         proved += proved_here
@@ -73,8 +76,7 @@ def test_iterations_of_which_an_equal_variable_differs_are_not_compared():
     ):
         proved = differ_at_points(
             "u",
-            [parse_expr(text, DTYPES)],
-            points=points,
+            [TriedAccess([parse_expr(text, DTYPES)], points, ())],
             equal=lambda expr, names=names: free_vars(expr) <= names,
         )
         assert proved == is_proved

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence, Set
 from math import gcd, prod
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -22,6 +22,7 @@ from gossamer_ir.nodes import Binary, BinaryOp, Compare, CompareOp, Const, Expr,
 from gossamer_ir.traversal.free_vars import free_vars
 
 PointValues: TypeAlias = npt.NDArray[Any]
+Item = TypeVar("Item")
 
 MAX_POINTS = 1 << 16
 """The largest number of iterations that are tried: a millisecond for each index."""
@@ -125,71 +126,132 @@ def _apply(
     return function(*operands)
 
 
+class TriedAccess(NamedTuple):
+    """An access of which iterations are tried: the `points` at which the conditions hold."""
+
+    indices: Sequence[Expr]
+    points: ConstantPoints
+    conditions: Sequence[Expr]
+
+
 def differ_at_points(
     loop_names: Sequence[str],
-    indices: Iterable[Expr],
+    accesses: Sequence[TriedAccess],
     *,
-    points: ConstantPoints,
-    conditions: Iterable[Expr] = (),
     equal: Callable[[Expr], bool],
 ) -> bool:
     """Return whether elements are different wherever one of some loops is in different iterations, by trying
-    all `points` at which the conditions hold. `equal` returns whether an expression has one value in all
-    iterations that are compared, such as the variable of a loop around these.
+    all points of the accesses at which their conditions hold. One access is compared with itself, and each of
+    several ones with the others.
+
+    `equal` returns whether an expression has one value in all iterations that are compared, such as the
+    variable of a loop around these.
 
     >>> from gossamer_ir.core.build import ZERO, index, index_var
     >>> t = index_var("t")
     >>> points = ConstantPoints([For("t", ZERO, index(8), ())])
     >>> high, low = Binary("floordiv", t, index(2)), Binary("bitand", t, index(1))
     >>> for indices in ([high, low], [high]):
-    ...     differ_at_points("t", indices, points=points, equal=lambda expr: False)
+    ...     differ_at_points("t", [TriedAccess(indices, points, ())], equal=lambda expr: False)
     True
     False
     """
-    iterations = _without_none(points.values(index_var(name)) for name in loop_names)
-    if len(iterations) < len(loop_names):
+    iterations = [_values_in_each(index_var(name), accesses) for name in loop_names]
+    if None in iterations:
         return False
-    selected = np.ones(points.shape, bool)
-    for holds in _without_none(map(points.values, conditions)):
-        selected = selected & holds
-    columns = _without_none(_varying_part(affine_of(at), points, equal) for at in indices)
+    dimensions = zip(*(map(affine_of, access.indices) for access in accesses), strict=True)
+    columns = [_varying_parts(forms, accesses, equal) for forms in dimensions]
     # Where variables differ that are equal, nothing is compared.
-    columns += _without_none(
-        points.values(var) for var in map(index_var, sorted(points.names)) if equal(var)
-    )
-    elements = _distinct([np.broadcast_to(column, points.shape)[selected] for column in columns])
-    pairs = _distinct(
-        [np.broadcast_to(column, points.shape)[selected] for column in (*columns, *iterations)]
-    )
-    return elements is not None and pairs is not None and pairs <= elements
+    names = set[str].intersection(*({*access.points.names} for access in accesses))
+    columns += [
+        _values_in_each(var, accesses) for var in map(index_var, sorted(names)) if equal(var)
+    ]
+    elements = _numbers(_without_none(columns), accesses)
+    pairs = _numbers(_without_none([*columns, *iterations]), accesses)
+    if elements is None or pairs is None:
+        return False
+    # An element of one access alone, which several iterations may load, is compared with nothing.
+    every, uses = np.unique(np.concatenate([*map(np.unique, elements)]), return_counts=True)
+    common = every[uses > 1] if len(accesses) > 1 else every
+    counted = [
+        numbers[np.isin(element, common)] for element, numbers in zip(elements, pairs, strict=True)
+    ]
+    return len(np.unique(np.concatenate(counted))) <= len(common)
 
 
-def _without_none(several: Iterable[PointValues | None]) -> list[PointValues]:
+def _values_in_each(expr: Expr, accesses: Iterable[TriedAccess]) -> list[PointValues] | None:
+    """Return the values of an expression at the points of each access; None if it has none at some."""
+    values = [access.points.values(expr) for access in accesses]
+    present = _without_none(values)
+    return present if len(present) == len(values) else None
+
+
+def _without_none(several: Iterable[Item | None]) -> list[Item]:
     return [values for values in several if values is not None]
 
 
-def _varying_part(
-    form: Affine, points: ConstantPoints, equal: Callable[[Expr], bool]
-) -> PointValues | None:
-    """Return numbers that differ only where an index does, by its terms that depend on the points alone.
+def _varying_parts(
+    forms: Sequence[Affine], accesses: Sequence[TriedAccess], equal: Callable[[Expr], bool]
+) -> list[PointValues] | None:
+    """Return numbers that differ only where the indices of accesses along one dimension do, by their terms
+    that depend on the points alone.
 
     Terms that may have any values are multiples of a number, modulo which the others are compared. It is a
     power of two, so that this holds for numbers that wrap around, too.
     """
-    terms = form.terms.items()
-    varying = {atom: by for atom, by in terms if not free_vars(atom).isdisjoint(points.names)}
-    values = points.values(expr_of(Affine(varying, form.constant)))
-    modulus = gcd(*(by for atom, by in terms if atom not in varying and not equal(atom)))
-    return values if values is None or not modulus else values % (modulus & -modulus)
+    rest = [
+        {
+            atom: by
+            for atom, by in form.terms.items()
+            if free_vars(atom).isdisjoint(access.points.names)
+        }
+        for form, access in zip(forms, accesses, strict=True)
+    ]
+    # Terms that have one value in all accesses make no difference.
+    common = {
+        atom
+        for atom, by in rest[0].items()
+        if equal(atom) and all(terms.get(atom) == by for terms in rest)
+    }
+    modulus = gcd(*(by for terms in rest for atom, by in terms.items() if atom not in common))
+    parts: list[PointValues] = []
+    for form, terms, access in zip(forms, rest, accesses, strict=True):
+        varying = {atom: by for atom, by in form.terms.items() if atom not in terms}
+        values = access.points.values(expr_of(Affine(varying, form.constant)))
+        if values is None:
+            return None
+        parts.append(values if not modulus else values % (modulus & -modulus))
+    return parts
 
 
-def _distinct(columns: Sequence[PointValues]) -> int | None:
-    """Return the number of different tuples of values; None if they have no number that fits int64."""
-    number, radix = np.zeros(1, np.int64), 1
+def _numbers(
+    columns: Sequence[Sequence[PointValues]], accesses: Sequence[TriedAccess]
+) -> list[PointValues] | None:
+    """Return a number for each tuple of values at a point of each access; None if one does not fit int64."""
+    selected = [_selected_points(access) for access in accesses]
+    numbers: list[PointValues] = [
+        np.zeros(int(np.count_nonzero(points)), np.int64) for points in selected
+    ]
+    radix = 1
     for column in columns:
-        least, most = (int(column.min()), int(column.max())) if column.size else (0, 0)
-        number = number + (column - least) * radix
+        parts = [
+            np.broadcast_to(values, points.shape)[points].astype(np.int64)
+            for values, points in zip(column, selected, strict=True)
+        ]
+        every = np.concatenate(parts)
+        least, most = (int(every.min()), int(every.max())) if every.size else (0, 0)
+        numbers = [
+            number + (values - least) * radix for number, values in zip(numbers, parts, strict=True)
+        ]
         radix *= most - least + 1
         if radix > MAX_INT64:
             return None
-    return len(np.unique(number))
+    return numbers
+
+
+def _selected_points(access: TriedAccess) -> PointValues:
+    """Return whether the conditions of an access hold, at each of its points."""
+    selected = np.ones(access.points.shape, bool)
+    for holds in _without_none(map(access.points.values, access.conditions)):
+        selected = selected & holds
+    return selected

@@ -165,6 +165,34 @@ def test_what_threads_must_not_do_is_an_error(name):
     assert message in str(caught.value)
 
 
+KERNEL = """
+@T.prim_func(entry=True)
+def f(y: T.handle) -> None:
+    T.stage("flat")
+    Y = T.match_buffer(y, (32,), "float64")
+    T.launch("kernel", [y], threads={"threadIdx.x": 8, "blockIdx.x": 4})
+
+@T.prim_func
+def kernel(y: T.handle) -> None:
+    T.stage("flat")
+    Y = T.match_buffer(y, (32,), "float64")
+    for t in T.thread_binding(8, thread="threadIdx.x"):
+        for b in T.thread_binding(4, thread="blockIdx.x"):
+            Y[b * 8 + t] = 1.0
+        T.barrier()
+        for c in T.thread_binding(4, thread="blockIdx.x"):
+            Y[{index}] = 2.0
+"""
+
+
+def test_nothing_orders_the_blocks_of_a_kernel():
+    run(parse_module(KERNEL.replace("{index}", "c * 8 + t")), {"y": np.zeros(32)})
+    with pytest.raises(
+        InterpreterError, match=r"A race: .* at b = 3 and .* at c = 0 access Y\[24\]"
+    ):
+        run(parse_module(KERNEL.replace("{index}", "(3 - c) * 8 + t")), {"y": np.zeros(32)})
+
+
 def test_a_race_of_lanes_is_found_element_by_element():
     body = ("T.store(Y, T.Ramp(t, 1, 2), value=T.Broadcast(X[t], 2))",)
     with pytest.raises(InterpreterError, match=r"at t = 0 .* at t = 1 access Y\[1\]"):

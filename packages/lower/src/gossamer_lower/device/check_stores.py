@@ -1,23 +1,28 @@
-"""Refuses stores of several threads to one element that are not reductions over them."""
+"""Refuses accesses of several threads to one element that nothing orders, if one of them is a store."""
 
 from __future__ import annotations
-
-from collections.abc import Callable, Iterator
 
 from msgspec.structs import replace
 
 from gossamer_ir.analysis.statements.thread_axes import is_block_axis, is_thread_axis
-from gossamer_ir.core.build import integer_value
+from gossamer_ir.core.build import index_var
 from gossamer_ir.core.statement_kinds import effects_of
 from gossamer_ir.errors import UnsupportedError
-from gossamer_ir.nodes import For, Function, Module, Stmt, Store
+from gossamer_ir.nodes import Atomic, For, Function, Module, Search, Stmt, Store
 from gossamer_ir.traversal.buffer_definitions import allocations, buffers_allocated
 from gossamer_ir.traversal.statement_queries import allocation_of
 from gossamer_ir.traversal.walk import stmts
-from gossamer_lower.device.kernel_functions import thread_loops
+from gossamer_lower.device.kernel_functions import outermost_thread_loops, thread_loops
 from gossamer_lower.device.let_dependences import let_dependences, values_of_vars
-from gossamer_lower.device.own_elements import OwnElements
-from gossamer_lower.device.selected_threads import StoreContext
+from gossamer_lower.device.stores.access_sites import AccessSite, SiteContext
+from gossamer_lower.device.stores.concurrent_sites import ConcurrentSites, loops_of_axes
+from gossamer_lower.device.stores.own_elements import OwnElements
+from gossamer_lower.device.stores.unordered_accesses import (
+    UnorderedAccesses,
+    first_unordered,
+    loops_of_several,
+    synchronized_loops,
+)
 from gossamer_lower.lowering_pass import lowering_pass
 
 
@@ -33,12 +38,14 @@ from gossamer_lower.lowering_pass import lowering_pass
     },
 )
 def check_stores(module: Module) -> Module:
-    """Return a module unchanged, if no two threads store to one element.
+    """Return a module unchanged, if no two threads access an element to which one of them stores, unless a
+    barrier is between the accesses.
 
     Raises `UnsupportedError`: `lower.check_stores.reduction` if the threads of a loop
     store to one element of global or shared memory, `lower.check_stores.condition` if they do so under a
     condition that may select several of them, `lower.check_stores.not_proved` if their indices may be equal,
-    `lower.check_stores.shared` for shared memory that each thread would allocate.
+    `lower.check_stores.shared` for shared memory that each thread would allocate,
+    `lower.check_stores.unordered` for two accesses by different statements whose indices may be equal.
 
     >>> from gossamer_ir.script import parse_module
     >>> flat = parse_module('''
@@ -64,7 +71,9 @@ def check_stores(module: Module) -> Module:
 def _check_function(function: Function) -> None:
     checker = _StoreChecker(function)
     for stmt in function.body:
-        checker.check(stmt, StoreContext())
+        checker.check(stmt, SiteContext())
+    for kernel in outermost_thread_loops(function.body):
+        checker.require_order(kernel)
 
 
 class _StoreChecker:
@@ -79,10 +88,29 @@ class _StoreChecker:
         of_threads |= buffers_allocated((*thread_loops(function.body),))
         self._of_thread = of_threads - self._of_block
         self._values = values_of_vars(function)
-        self._own = OwnElements(function)
+        self._own = OwnElements(function, self._values)
+        self._function = function
+
+    def require_order(self, kernel: For) -> None:
+        """Refuse accesses by different statements of a kernel to one element that nothing orders."""
+        values = self._values | {
+            var: index_var(first.var)
+            for var, first in loops_of_axes(kernel).items()
+            if var != first.var
+        }
+        prover = OwnElements(self._function, values)
+        sites = ConcurrentSites(kernel, values, private=self._of_thread)
+        in_global = [site for site in sites.every if site.node.buffer not in self._of_block]
+        unordered = first_unordered(in_global, prover, is_axis=is_block_axis)
+        if unordered is not None:
+            raise self._unordered_error(unordered)
+        for interval in sites.intervals:
+            unordered = first_unordered(interval, prover, is_axis=is_thread_axis)
+            if unordered is not None:
+                raise self._unordered_error(unordered)
 
     # Other statements: refused as code is emitted; only these bind threads or store.
-    def check(self, stmt: Stmt, context: StoreContext) -> None:
+    def check(self, stmt: Stmt, context: SiteContext) -> None:
         """Check a statement in a context."""
         if isinstance(stmt, For) and (context.loops or stmt.thread is not None):
             context = replace(context, loops=(*context.loops, stmt))
@@ -96,10 +124,10 @@ class _StoreChecker:
             for inner in body.stmts:
                 self.check(inner, inside)
 
-    def _require_one_for_block(self, stmt: Stmt, context: StoreContext) -> None:
+    def _require_one_for_block(self, stmt: Stmt, context: SiteContext) -> None:
         """Refuse shared memory of a thread: all threads of a block would have the same."""
         buffer = allocation_of(stmt)
-        around = [loop.var for loop in context.loops if _is_of_threads(loop, is_thread_axis)]
+        around = [loop.var for loop in loops_of_several(context.loops, is_thread_axis)]
         if buffer is not None and buffer.scope == "shared" and around:
             raise UnsupportedError(
                 "lower.check_stores.shared",
@@ -108,36 +136,31 @@ class _StoreChecker:
                 hint="Allocate it outside of the loop, or give it the scope 'local'.",
             )
 
-    def _require_own_element(self, store: Store, context: StoreContext) -> None:
-        if store.predicate is not None:
-            context = replace(context, conditions=(*context.conditions, store.predicate))
+    def _require_own_element(self, store: Store, context: SiteContext) -> None:
+        predicates = () if store.predicate is None else (store.predicate,)
+        site = AccessSite(store, context.loops, (*context.conditions, *predicates))
         blocks, threads = (
-            [loop for loop in context.loops if _is_of_threads(loop, is_axis)]
-            for is_axis in (is_block_axis, is_thread_axis)
+            loops_of_several(context.loops, is_axis) for is_axis in (is_block_axis, is_thread_axis)
         )
         shared = None
         if store.buffer not in self._of_block:
-            shared = self._own.first_shared(store, context, loops=blocks)
-        equal = (*blocks, *_synchronized_loops(context))
-        shared = shared or self._own.first_shared(store, context, loops=threads, equal=equal)
+            shared = self._own.first_shared([site], loops=blocks)
+        equal = (*blocks, *synchronized_loops(context.loops))
+        shared = shared or self._own.first_shared([site], loops=threads, equal=equal)
         if shared is not None:
-            raise self._shared_element_error(store, shared, context)
+            raise self._shared_element_error(site, shared)
 
-    def _shared_element_error(
-        self, store: Store, loop: For, context: StoreContext
-    ) -> UnsupportedError:
-        if loop.var in let_dependences(*store.indices, value_of=self._values.get):
-            from gossamer_ir.script import print_expr  # the printer is for errors only
-
-            indices = ", ".join(map(print_expr, store.indices))
+    def _shared_element_error(self, site: AccessSite, loop: For) -> UnsupportedError:
+        store = site.node
+        if loop.var in let_dependences(*site.indices, value_of=self._values.get):
             return UnsupportedError(
                 "lower.check_stores.not_proved",
                 f"Cannot prove that the threads of loop '{loop.var}' of '{self._name}' store to different "
-                f"elements of '{store.buffer}', at the index '{indices}'.",
+                f"elements of '{store.buffer}', at the index '{_index_text(site)}'.",
                 hint="Accumulate atomically, or declare that the array that the index is read from has no "
                 "duplicates.",
             )
-        if loop.var not in let_dependences(*context.conditions, value_of=self._values.get):
+        if loop.var not in let_dependences(*site.conditions, value_of=self._values.get):
             return UnsupportedError(
                 "lower.check_stores.reduction",
                 f"The threads of loop '{loop.var}' of '{self._name}' store to one element of "
@@ -151,16 +174,38 @@ class _StoreChecker:
             hint=f"Compare '{loop.var}' with a constant, such as in 'if {loop.var} == 0'.",
         )
 
+    def _unordered_error(self, unordered: UnorderedAccesses) -> UnsupportedError:
+        one, other, loop = unordered
+        kind, hint = (
+            "threads",
+            "Put 'T.barrier()' between them, or end the loops over threads there.",
+        )
+        if is_block_axis(loop.thread):
+            kind = "blocks"
+            hint = "Blocks cannot wait for each other: put one of them into a kernel of its own."
+        return UnsupportedError(
+            "lower.check_stores.unordered",
+            f"Cannot prove that the {kind} of loop '{loop.var}' of '{self._name}' access different elements "
+            f"of '{one.node.buffer}' by {_access_text(one)} and by {_access_text(other)}, and no barrier is "
+            "between them.",
+            hint=hint,
+        )
 
-def _synchronized_loops(context: StoreContext) -> Iterator[For]:
-    """Yield the loops around those over threads, in which the threads of a block wait for each other where
-    they have to (`insert_sync`)."""
-    numbers = [number for number, loop in enumerate(context.loops) if is_thread_axis(loop.thread)]
-    for loop in context.loops[: max(numbers, default=0)]:
-        if loop.thread is None:
-            yield loop
+
+def _access_text(site: AccessSite) -> str:
+    match site.node:
+        case Store():
+            kind = "the store"
+        case Atomic():
+            kind = "the atomic operation"
+        case Search():
+            return "a search"
+        case _:
+            kind = "the load"
+    return f"{kind} at the index '{_index_text(site)}'"
 
 
-def _is_of_threads(loop: For, is_axis: Callable[[str | None], bool]) -> bool:
-    """Return whether a loop runs several threads or blocks, along an axis of a kind."""
-    return is_axis(loop.thread) and integer_value(loop.extent) != 1
+def _index_text(site: AccessSite) -> str:
+    from gossamer_ir.script import print_expr  # the printer is for errors only
+
+    return ", ".join(map(print_expr, site.indices))

@@ -9,6 +9,7 @@ from msgspec.structs import replace
 
 from gossamer_ir.core.build import ONE, ZERO, add, ceildiv, handle, index, index_var, mul
 from gossamer_ir.core.expression_kinds import dtype_of
+from gossamer_ir.core.statement_kinds import effects_of
 from gossamer_ir.errors import UnsupportedError
 from gossamer_ir.nodes import (
     Allocate,
@@ -131,6 +132,22 @@ def thread_loops(body: Iterable[Stmt]) -> Iterator[For]:
     for stmt in stmts(body):
         if isinstance(stmt, For) and stmt.thread is not None:
             yield stmt
+
+
+def outermost_thread_loops(body: Iterable[Stmt]) -> Iterator[For]:
+    """Yield the loops in statements that are bound to threads, but those inside of others: the kernels.
+
+    >>> inner = For("t", ZERO, ONE, (), kind="thread_binding", thread="threadIdx.x")
+    >>> outer = For("b", ZERO, ONE, (inner,), kind="thread_binding", thread="blockIdx.x")
+    >>> [loop.var for loop in outermost_thread_loops((For("i", ZERO, ONE, (outer,)),))]
+    ['b']
+    """
+    for stmt in body:
+        if isinstance(stmt, For) and stmt.thread is not None:
+            yield stmt
+        else:
+            for inner in effects_of(stmt).bodies:
+                yield from outermost_thread_loops(inner.stmts)
 
 
 def _thread_extents(function: Function) -> tuple[ThreadExtent, ...]:

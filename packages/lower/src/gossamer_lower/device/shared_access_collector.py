@@ -10,7 +10,7 @@ from gossamer_ir.analysis.invariants import mutable_buffers
 from gossamer_ir.analysis.statements.thread_axes import is_thread_axis
 from gossamer_ir.core.build import ZERO, index_var, integer_value
 from gossamer_ir.core.statement_kinds import effects_of
-from gossamer_ir.dependence.constant_points import ConstantPoints, differ_at_points
+from gossamer_ir.dependence.constant_points import ConstantPoints, TriedAccess, differ_at_points
 from gossamer_ir.nodes import (
     STMTS,
     AsyncCopy,
@@ -134,7 +134,7 @@ class SharedAccessCollector:
             return is_unchanged and free_vars(expr).isdisjoint({*loops, *self._exchanged})
 
         points = ConstantPoints(loops.values())
-        return differ_at_points([*loops], indices, points=points, equal=is_equal)
+        return differ_at_points([*loops], [TriedAccess(indices, points, ())], equal=is_equal)
 
     def is_private(self, node: Load | Search | Store | Atomic) -> bool:
         """Return whether a node accesses memory of one thread."""

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence, Set
 
-from gossamer_ir.analysis.accesses.linear_form import LinearForm
 from gossamer_ir.analysis.statements.atomic_accumulation import is_atomic, shared_names
-from gossamer_ir.arith.offsets import load_of_index
 from gossamer_ir.core.build import integer_value
 from gossamer_ir.dependence.access_forms import AccessForm, access_forms
-from gossamer_ir.dependence.disjointness import coordinate_of, without_changing
+from gossamer_ir.dependence.different_elements import are_different_elements, constant_index
+from gossamer_ir.dependence.disjointness import without_changing
 from gossamer_ir.errors import ScheduleError
-from gossamer_ir.facts.fact_index import fact_index
-from gossamer_ir.nodes import For, Function, Load, Relation, SortedSegments, Store
+from gossamer_ir.nodes import For, Store
 from gossamer_ir.traversal.buffer_uses import buffers_written, outer_writes
 from gossamer_ir.traversal.walk import stmts
 from gossamer_schedule.cursor.cursor_at import Cursor
@@ -74,7 +72,7 @@ def require_independent(first: Cursor, second: Cursor) -> None:
             if a.is_store or b.is_store
         )
         for a, b in pairs:
-            if not _are_disjoint(a, b, first.function):
+            if not are_different_elements(a, b, first.function):
                 code = "race" if _is_same_element(a, b) else "not_proved"
                 needs = "the index arrays that select its elements are declared disjoint"
                 raise _error(code, first, second, buffer, needs)
@@ -107,59 +105,10 @@ def _forms(cursor: Cursor, buffer_name: str, changing: Set[str]) -> list[AccessF
     return [without_changing(form, changing) for form in forms]
 
 
-def _are_disjoint(one: AccessForm, other: AccessForm, function: Function) -> bool:
-    """Return whether two accesses are to different elements in all iterations of the loops around each."""
-    return any(
-        _are_different(a, b, function) for a, b in zip(one.indices, other.indices, strict=True)
-    )
-
-
-def _are_different(one: LinearForm | None, other: LinearForm | None, function: Function) -> bool:
-    numbers = _number(one), _number(other)
-    # Two constants decide, whatever the loops do.
-    if numbers[0] is not None and numbers[1] is not None:
-        return numbers[0] != numbers[1]
-    first, second = _load(one), _load(other)
-    return first is not None and second is not None and _from_disjoint(first, second, function)
-
-
-def _number(form: LinearForm | None) -> int | None:
-    """Return the constant that a form is."""
-    if form is None or form.terms or form.base.terms:
-        return None
-    return form.base.constant
-
-
-def _load(form: LinearForm | None) -> Load | None:
-    coordinate = coordinate_of(form)
-    return None if coordinate is None else load_of_index(coordinate)
-
-
-def _from_disjoint(one: Load, other: Load, function: Function) -> bool:
-    """Return whether two loads are from the same segment of arrays that are declared disjoint."""
-    pair = {one.buffer, other.buffer}
-    is_declared = any(
-        fact.kind == "disjoint" and {fact.left, fact.right} == pair
-        for fact in fact_index(function.facts).facts_of_type(Relation)
-    )
-    return (
-        is_declared
-        and all(_segment(load, function) is not None for load in (one, other))
-        and _segment(one, function) == _segment(other, function)
-    )
-
-
-def _segment(load: Load, function: Function) -> tuple[int, ...] | None:
-    """Return the number of the segment from which a load is, if it is known: the relation holds segment by
-    segment. Segments of arrays without offsets are their rows."""
-    sorted_segments = fact_index(function.facts).about(load.buffer, SortedSegments)
-    has_rows = any(fact.indptr is None for fact in sorted_segments)
-    numbers: Sequence[int | None] = [integer_value(index) for index in load.indices[:-1]]
-    segment = tuple(number for number in numbers if number is not None)
-    return segment if has_rows and len(segment) == len(numbers) else None
-
-
 def _is_same_element(one: AccessForm, other: AccessForm) -> bool:
     """Return whether two accesses are to one element, whatever the iterations are."""
-    numbers = [(_number(a), _number(b)) for a, b in zip(one.indices, other.indices, strict=True)]
+    numbers = [
+        (constant_index(a), constant_index(b))
+        for a, b in zip(one.indices, other.indices, strict=True)
+    ]
     return all(a is not None and a == b for a, b in numbers)

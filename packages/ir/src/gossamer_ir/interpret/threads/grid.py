@@ -128,7 +128,7 @@ def concurrent_iterations(
         _within(one.path, in_block), _within(other.path, in_block), strict=False
     ):
         if left.run != right.run:
-            return _unordered_threads(one, other) if in_kernel else None
+            return _unordered_threads(one, other, in_block=in_block) if in_kernel else None
         if left.iteration != right.iteration:
             # Barriers order the threads of a block, and not those of different blocks.
             is_ordered = one.barriers != other.barriers and not left.is_block
@@ -137,12 +137,10 @@ def concurrent_iterations(
 
 
 def _unordered_threads(
-    one: Moment, other: Moment
+    one: Moment, other: Moment, *, in_block: bool
 ) -> tuple[ThreadIteration, ThreadIteration] | None:
-    """Return the iterations of two loops of a kernel that are different threads of one block, if no barrier
-    is between them; else None."""
-    if one.barriers != other.barriers:
-        return None
+    """Return the iterations of two loops of a kernel that are different blocks, or different threads of one
+    block without a barrier between them; else None."""
     numbers = {iteration.axis: iteration for iteration in one.path}
     pairs = [
         (numbers[iteration.axis], iteration)
@@ -150,9 +148,10 @@ def _unordered_threads(
         if iteration.axis in numbers
     ]
     different = [pair for pair in pairs if pair[0].iteration != pair[1].iteration]
-    if not different or any(left.is_block for left, _ in different):
-        return None
-    return different[0]
+    of_blocks = [pair for pair in different if pair[0].is_block]
+    if of_blocks:
+        return None if in_block else of_blocks[0]
+    return different[0] if different and one.barriers == other.barriers else None
 
 
 def _within(path: ThreadPath, in_block: bool) -> ThreadPath:  # noqa: FBT001  (of this file)

@@ -1,0 +1,1 @@
+"""Proofs that threads which run concurrently access different elements."""
