@@ -10,8 +10,8 @@ import pytest
 from gossamer_ir.analysis.accesses.linear_form import by_vars, form_of
 from gossamer_ir.analysis.bounds.loops_by_name import LoopsByName
 from gossamer_ir.arith.affine import (
-    NOTHING,
-    UNIT,
+    ONE_FORM,
+    ZERO_FORM,
     Affine,
     affine_of,
     combine,
@@ -64,7 +64,7 @@ def test_products_and_quotients_undo_each_other(seed):
     for point in points(random):
         values = [value_of(expr_of(form), point) for form in (first, second, whole)]
         assert values[0] * values[1] == values[2]
-    if second != NOTHING:
+    if second != ZERO_FORM:
         assert quotient(whole, second) == first
     count, factors = factor_affine(whole, (expr_of(second),))
     assert affine_of(product((index(count), *factors))) == whole
@@ -73,11 +73,16 @@ def test_products_and_quotients_undo_each_other(seed):
 
 def test_what_is_not_a_multiple_has_no_quotient():
     m, n = (affine_of(VARS[name]) for name in "mn")
-    rows = combine(m, UNIT, 1)
-    for form, by in [(times(rows, n), combine(n, UNIT, 1)), (m, n), (UNIT, m), (m, NOTHING)]:
+    rows = combine(m, ONE_FORM, 1)
+    for form, by in [
+        (times(rows, n), combine(n, ONE_FORM, 1)),
+        (m, n),
+        (ONE_FORM, m),
+        (m, ZERO_FORM),
+    ]:
         assert quotient(form, by) is None
     assert quotient(Affine({}, 7), Affine({}, 2)) is None
-    assert quotient(NOTHING, rows) == NOTHING
+    assert quotient(ZERO_FORM, rows) == ZERO_FORM
 
 
 @pytest.mark.parametrize("seed", range(30))

@@ -63,7 +63,7 @@ def extent_name(loop_name: str) -> str:
     return f"{loop_name}_extent"
 
 
-def longest_name(loop_name: str) -> str:
+def longest_block_name(loop_name: str) -> str:
     """Return the name of the block that computes the largest extent of a loop (`uniform_extent`)."""
     return f"{loop_name}_longest"
 

@@ -60,7 +60,7 @@ class GenericCpu:
         missing = cpus.missing_features(required)
         if missing:
             return Probe(is_usable=False, reason=f"This CPU lacks {', '.join(missing)}.")
-        return Probe(is_usable=True, resolved=cpus.explicit(target))
+        return Probe(is_usable=True, resolved=cpus.explicit_cpu_target(target))
 
     def machine(self, target: Target) -> Machine:
         """Return the machine that the options of a resolved target describe."""
@@ -96,7 +96,7 @@ class GenericCpu:
         return Artifact(
             backend=self.name,
             backend_version=self.version,
-            target=cpus.explicit(target),
+            target=cpus.explicit_cpu_target(target),
             signature=signature_of(module),
             code=compiled.code,
             guarded=guarded_buffers(module),
@@ -143,7 +143,7 @@ def _cross_compiled_probe(target: Target) -> Probe:
 
     machine = emulated_machine(target)
     reason = reason_against_emulation(machine.architecture) if machine else _NO_EMULATOR
-    return Probe(is_usable=reason is None, reason=reason, resolved=cpus.explicit(target))
+    return Probe(is_usable=reason is None, reason=reason, resolved=cpus.explicit_cpu_target(target))
 
 
 def _emulated_kernel(artifact: Artifact) -> Kernel:

@@ -18,7 +18,7 @@ from gossamer_ir.analysis.accesses.buffer_accesses import Access, accesses, acce
 from gossamer_ir.analysis.accesses.linear_form import coefficient_and_rest
 from gossamer_ir.analysis.lane_projection import lanes_of
 from gossamer_ir.analysis.proofs.symbolic_bounds import SymbolicBounds
-from gossamer_ir.arith.affine import UNIT, Affine, affine_of, expr_of
+from gossamer_ir.arith.affine import ONE_FORM, Affine, affine_of, expr_of
 from gossamer_ir.core.axis_kinds import indices_of, indptr_of, width_of
 from gossamer_ir.core.build import ONE, ZERO, add, index, sub
 from gossamer_ir.core.limits import MAX_SIZE
@@ -229,7 +229,7 @@ def _range(ends: _Ends, extent: Expr) -> Range:
     if ends is None:
         return Range(ZERO, extent)
     low, high = ends
-    count = high - low + UNIT
+    count = high - low + ONE_FORM
     return Range(expr_of(low), expr_of(count))
 
 

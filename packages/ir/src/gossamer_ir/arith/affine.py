@@ -51,8 +51,8 @@ class Affine(msgspec.Struct, frozen=True, gc=False):
         return hash((frozenset(self.terms.items()), self.constant))
 
 
-NOTHING = Affine({}, 0)
-UNIT = Affine({}, 1)
+ZERO_FORM = Affine({}, 0)
+ONE_FORM = Affine({}, 1)
 
 
 @lru_cache(maxsize=4096)
@@ -170,12 +170,12 @@ def multiplier_of(factor: Expr, form: Affine) -> Affine:
     >>> expr_of(multiplier_of(i, affine_of(add(mul(i, m), mul(n, i))))) == add(m, n)
     True
     """
-    result = NOTHING
+    result = ZERO_FORM
     for atom, coefficient in form.terms.items():
         others = list(factors_of(atom))
         if factor in others:
             others.remove(factor)
-            rest = Affine({reduce(_multiply_atoms, others): 1}, 0) if others else UNIT
+            rest = Affine({reduce(_multiply_atoms, others): 1}, 0) if others else ONE_FORM
             result = combine(result, rest, coefficient)
     return result
 
@@ -200,22 +200,22 @@ def quotient(form: Affine, by: Affine) -> Affine | None:
     >>> quotient(rows, columns)
     """
     # 0 == q * 0 holds for every q, so there is no quotient.
-    if form == by and by != NOTHING:
-        return UNIT
+    if form == by and by != ZERO_FORM:
+        return ONE_FORM
     if not by.terms:
         return _divide_by_constant(form, by.constant)
     if not form.terms:
-        return None if form.constant else NOTHING
-    (below, count), result = _leading_term(by), NOTHING
+        return None if form.constant else ZERO_FORM
+    (below, count), result = _leading_term(by), ZERO_FORM
     for _ in range(MAX_TERMS if len(by.terms) <= MAX_TERMS else 0):
-        if form == NOTHING:
+        if form == ZERO_FORM:
             return result
         above, coefficient = _leading_term(form)
         left = _remaining_factors(above, below)
         # Integers have no fractions, so one leading term that does not divide decides for all.
         if left is None or coefficient % count:
             return None
-        part = Affine({reduce(_multiply_atoms, left): 1}, 0) if left else UNIT
+        part = Affine({reduce(_multiply_atoms, left): 1}, 0) if left else ONE_FORM
         result = combine(result, part, coefficient // count)
         form = combine(form, times(part, by), -(coefficient // count))
     return None
@@ -341,7 +341,7 @@ def distance(lhs: Expr, rhs: Expr) -> int | None:
 def scale(form: Affine, factor: int) -> Affine:
     """Return the form factor * form."""
     if factor == 0:
-        return NOTHING
+        return ZERO_FORM
     if factor == 1:
         return form
     return Affine({atom: c * factor for atom, c in form.terms.items()}, form.constant * factor)

@@ -14,7 +14,7 @@ from contextlib import AbstractContextManager
 from typing import TypeAlias
 
 from gossamer_ir.arith.affine import (
-    UNIT,
+    ONE_FORM,
     Affine,
     affine_of,
     combine,
@@ -172,7 +172,7 @@ class Eliminator:
             rest = multiply(multiplier, affine_of(factor))
             if rest is None:
                 continue
-            for sign in (expr_of(multiplier - UNIT), factor):
+            for sign in (expr_of(multiplier - ONE_FORM), factor):
                 self.begin()
                 if not self.holds(sign):
                     break
@@ -283,7 +283,7 @@ class Eliminator:
         rest = multiply(without_atom(goal, atom), divisor)
         if rest is not None:
             total = combine(rest, affine_of(atom.lhs), coefficient)
-            slack = divisor - UNIT
+            slack = divisor - ONE_FORM
             yield combine(total, slack, 1 if coefficient < 0 else 1 - coefficient)
 
     def _rank(self, atom: Expr) -> tuple[int, bool, bool, bool, bool]:

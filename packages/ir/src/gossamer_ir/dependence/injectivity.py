@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from gossamer_ir.analysis.accesses.linear_form import coefficient_and_rest
-from gossamer_ir.arith.affine import UNIT, affine_of, expr_of
+from gossamer_ir.arith.affine import ONE_FORM, affine_of, expr_of
 from gossamer_ir.arith.offsets import load_of_index, offset_of, offset_of_length
 from gossamer_ir.core.build import index_var, integer_value, unconditional_extent
 from gossamer_ir.facts.fact_index import fact_index
@@ -54,7 +54,7 @@ def _is_in_one_segment(position: Expr, loop: For, indptr: str | None) -> bool:
     the segment does. Without `indptr` the segment is a row, which any range of positions is part of."""
     parts = coefficient_and_rest(affine_of(position), loop.var)
     # With 2 * p, the positions of one iteration could belong to the next segment.
-    if parts is None or parts[0] != UNIT:
+    if parts is None or parts[0] != ONE_FORM:
         return False
     _, begin = parts
     if indptr is None:

@@ -15,8 +15,8 @@ import msgspec
 from gossamer_ir.analysis.accesses.linear_form import LinearForm
 from gossamer_ir.analysis.bounds.loops_by_name import LoopsByName
 from gossamer_ir.arith.affine import (
-    NOTHING,
-    UNIT,
+    ONE_FORM,
+    ZERO_FORM,
     Affine,
     affine_of,
     expr_of,
@@ -67,11 +67,11 @@ def names_if_gapless(digits: Mapping[_Name, Digit]) -> tuple[_Name, ...] | None:
     place value is the number of values of the digits below it.
 
     >>> from gossamer_ir.core.build import index
-    >>> names_if_gapless({"high": Digit(Affine({}, 8), index(3)), "low": Digit(UNIT, index(8))})
+    >>> names_if_gapless({"high": Digit(Affine({}, 8), index(3)), "low": Digit(ONE_FORM, index(8))})
     ('low', 'high')
-    >>> names_if_gapless({"high": Digit(Affine({}, 9), index(3)), "low": Digit(UNIT, index(8))})
+    >>> names_if_gapless({"high": Digit(Affine({}, 9), index(3)), "low": Digit(ONE_FORM, index(8))})
     """
-    expected, left, order = UNIT, dict(digits), list[_Name]()
+    expected, left, order = ONE_FORM, dict(digits), list[_Name]()
     while left:
         names = [name for name, digit in left.items() if digit.coefficient == expected]
         # A digit with one value has the same place value as the next digit, and must come before it.
@@ -94,13 +94,13 @@ def digits_from_counts(extents: Sequence[Expr]) -> tuple[Digit, ...]:
     """
     digits: list[Digit] = []
     for extent in reversed(extents):
-        digits.append(Digit(digits[-1].radix if digits else UNIT, extent))
+        digits.append(Digit(digits[-1].radix if digits else ONE_FORM, extent))
     return tuple(reversed(digits))
 
 
 def count_of_values(digits: Iterable[Digit]) -> Affine:
     """Return the number of values of a number with these digits."""
-    return reduce(times, (affine_of(digit.extent) for digit in digits), UNIT)
+    return reduce(times, (affine_of(digit.extent) for digit in digits), ONE_FORM)
 
 
 def digits_of(form: LinearForm, names: Set[str], *, loops: Mapping[str, For]) -> dict[str, Digit]:
@@ -223,7 +223,7 @@ def digits_fit(low: list[Digit], below: Affine) -> bool:
 def loops_in_digit_order(form: LinearForm, *, loops: Mapping[str, For]) -> tuple[str, ...] | None:
     """Return the loops of a form in ascending order of digits; None unless the form consists of digits
     without gaps."""
-    if form.base != NOTHING:
+    if form.base != ZERO_FORM:
         return None
     return lowest_loops(form, form.terms.keys(), loops=loops)
 
@@ -301,7 +301,7 @@ def is_covering(form: LinearForm, extent: Expr, *, loops: Mapping[str, For]) -> 
 def _is_at_least(count: Expr, step: Affine, extent: Expr) -> bool:
     """Return whether count * step >= extent, for constants, multiples, and a count that is a rounded-up
     quotient."""
-    if step == UNIT and count == extent:
+    if step == ONE_FORM and count == extent:
         return True
     number, bound = integer_value(count), integer_value(extent)
     if number is not None and bound is not None:
@@ -319,7 +319,7 @@ def _is_at_least(count: Expr, step: Affine, extent: Expr) -> bool:
 
 def ceildiv_by(extent: Expr, divisor: Affine) -> Expr:
     """Return the quotient of an extent by a positive divisor, rounded up."""
-    if divisor == UNIT:
+    if divisor == ONE_FORM:
         return extent
     if divisor.is_constant:
         return ceildiv(extent, divisor.constant)

@@ -10,7 +10,7 @@ import msgspec
 from msgspec.structs import replace
 
 from gossamer_ir.analysis.lane_projection import lane_count
-from gossamer_ir.arith.affine import UNIT, Affine, affine_of
+from gossamer_ir.arith.affine import ONE_FORM, Affine, affine_of
 from gossamer_ir.core.build import index_var, integer_value
 from gossamer_ir.core.expression_kinds import dtype_of
 from gossamer_ir.core.operations import DIVISIONS
@@ -80,7 +80,7 @@ def _counts_vectors(loop: For, ramp: Ramp, limit: Expr) -> bool:
         or extent.op != "floordiv"
     ):
         return False
-    rounded = affine_of(limit) + lanes - UNIT
+    rounded = affine_of(limit) + lanes - ONE_FORM
     return affine_of(extent.rhs) == lanes and affine_of(extent.lhs) == rounded
 
 

@@ -7,12 +7,12 @@ from gossamer_ir.nodes import AsyncCopy, Barrier, CommitGroup, Shuffle, WaitGrou
 from gossamer_llvm.emitter.function_emitter import FunctionEmitter
 
 
-def emit_host_barrier(_emitter: FunctionEmitter, _node: Barrier) -> None:
+def refuse_host_barrier(_emitter: FunctionEmitter, _node: Barrier) -> None:
     """Raise `UnsupportedError` (`llvm.barrier`) for a barrier."""
     raise _waiting_error("barrier")
 
 
-def emit_host_shuffle(_emitter: FunctionEmitter, _node: Shuffle) -> None:
+def refuse_host_shuffle(_emitter: FunctionEmitter, _node: Shuffle) -> None:
     """Raise `UnsupportedError` (`llvm.barrier`) for a shuffle."""
     raise _waiting_error("shuffle")
 

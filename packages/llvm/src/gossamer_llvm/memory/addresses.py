@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 from msgspec.structs import replace
 
-from gossamer_ir.arith.affine import NOTHING, Affine, affine_of, expr_of
+from gossamer_ir.arith.affine import ZERO_FORM, Affine, affine_of, expr_of
 from gossamer_ir.core.build import ZERO, integer_value
 from gossamer_ir.core.dtypes import DType
 from gossamer_ir.core.expression_kinds import dtype_of, has_lanes
@@ -129,7 +129,7 @@ def _gathered_row_address(
     pointer = _element_pointer(emitter, start, inside, "")
     if is_row_inside:
         pointer = _in_register(emitter, pointer)
-    if distance != NOTHING:
+    if distance != ZERO_FORM:
         away = emitter.expr(expr_of(distance))
         moved = replace(location, address=pointer)
         pointer = _element_pointer(emitter, moved, away, "")

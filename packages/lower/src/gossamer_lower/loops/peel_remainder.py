@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from gossamer_ir.analysis.accesses.linear_form import slack_along
 from gossamer_ir.analysis.bounds.overflow import overflow_of
 from gossamer_ir.analysis.proofs.program_point import is_invariant
-from gossamer_ir.arith.affine import UNIT, Affine, expr_of
+from gossamer_ir.arith.affine import ONE_FORM, Affine, expr_of
 from gossamer_ir.arith.inequalities import slack_of
 from gossamer_ir.arith.simplify import simplify_body
 from gossamer_ir.core.build import ZERO, index, index_var, integer_value
@@ -101,7 +101,7 @@ class _UnrolledGroup(msgspec.Struct, frozen=True):
     @property
     def remainder_count(self) -> Expr:
         """The number of iterations of the remainder."""
-        return expr_of(self.slack + UNIT)
+        return expr_of(self.slack + ONE_FORM)
 
     def bounds(self, condition: Node, counts: dict[str, int]) -> bool:
         """Return whether a condition is this bound for the variable of a loop with an extent in `counts`."""

@@ -307,13 +307,13 @@ def _is_segment(interval: Interval, loop: For, function: Function) -> bool:
     if factor != 1 or not isinstance(offset, Load) or offset.predicate is not None:
         return False
     loop_var, following = index_var(loop.var), add(index_var(loop.var), ONE)
-    if offset.indices != (loop_var,) or not _never_decreases(offset.buffer, function):
+    if offset.indices != (loop_var,) or not _is_monotone(offset.buffer, function):
         return False
     end = affine_of(substitute(atom, {loop.var: following}))
     return end - affine_of(atom) in interval.lengths
 
 
-def _never_decreases(buffer_name: str, function: Function) -> bool:
+def _is_monotone(buffer_name: str, function: Function) -> bool:
     return fact_index(invariant_facts(function)).holds(buffer_name, Monotone)
 
 

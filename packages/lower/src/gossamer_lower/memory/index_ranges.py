@@ -27,7 +27,7 @@ from gossamer_ir.analysis.invariants import invariant_facts
 from gossamer_ir.analysis.proofs.program_point import is_invariant
 from gossamer_ir.analysis.proofs.symbolic_bounds import constants_of, ends_of
 from gossamer_ir.arith.affine import (
-    UNIT,
+    ONE_FORM,
     Affine,
     affine_of,
     combine,
@@ -211,13 +211,13 @@ class _BoundVars:
             return
         last = self._last_value(rest)
         if last is not None:
-            yield last + UNIT
+            yield last + ONE_FORM
         for condition in enclosing:
             slack = slack_of(condition)
             if slack is not None:
                 # From rest < bound, written as slack = bound - 1 - index, the varying part is below slack +
                 # rest + 1.
-                length = slack + rest + UNIT
+                length = slack + rest + ONE_FORM
                 if self._is_fixed(expr_of(length)) and self._is_exact(condition, expr_of(length)):
                     yield length
 
@@ -233,7 +233,7 @@ class _BoundVars:
             if values:
                 end = Affine({}, values[-1])
             elif extent is not None:
-                end = affine_of(extent) - UNIT
+                end = affine_of(extent) - ONE_FORM
             else:
                 return None
             last = combine(last, times(end, multiplier), by)
@@ -265,7 +265,7 @@ def _scaled_var(atom: Expr) -> tuple[Var | None, Affine]:
     atom."""
     others = [factor for factor in factors_of(atom) if not isinstance(factor, VScale)]
     if len(others) != 1 or not isinstance(others[0], Var):
-        return None, UNIT
+        return None, ONE_FORM
     multiplier = multiplier_of(others[0], Affine({atom: 1}, 0))
     return others[0], multiplier
 

@@ -14,7 +14,7 @@ import msgspec
 from msgspec.structs import replace
 
 from gossamer_ir.analysis.invariants import invariant_facts
-from gossamer_ir.analysis.proofs.nondecreasing import never_decreases
+from gossamer_ir.analysis.proofs.monotone import is_monotone
 from gossamer_ir.analysis.proofs.program_point import ProgramPoint
 from gossamer_ir.arith.offsets import offset_of
 from gossamer_ir.core.build import ONE, ZERO, index_var, integer_value, sub, widen
@@ -227,7 +227,7 @@ class _SearchMerger:
             resolved = self._with_values(loop)
             # All iterations but the last: each is compared with the next one.
             self._point.assume_range(resolved, sub(resolved.extent, ONE))
-            return never_decreases(value, resolved, self._point)
+            return is_monotone(value, resolved, self._point)
 
 
 def _window(search: Search) -> Iterator[Expr]:

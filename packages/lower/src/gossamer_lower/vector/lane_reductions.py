@@ -22,7 +22,7 @@ from gossamer_ir.analysis.statements.reductions import (
     match_reduction,
     reads_buffer,
 )
-from gossamer_ir.arith.affine import UNIT, Affine, expr_of
+from gossamer_ir.arith.affine import ONE_FORM, Affine, expr_of
 from gossamer_ir.arith.inequalities import slack_of
 from gossamer_ir.arith.simplify import simplify_body
 from gossamer_ir.core.annotations import REST
@@ -310,7 +310,7 @@ def _bound_of(outer: For, inner: For, condition: Expr) -> Expr | None:
     form = by_vars(slack, (outer.var, inner.var))
     wanted = {outer.var: Affine({}, -lanes), inner.var: Affine({}, -1)}
     is_bound = form.terms == wanted and not form.opaque
-    return expr_of(form.base + UNIT) if is_bound else None
+    return expr_of(form.base + ONE_FORM) if is_bound else None
 
 
 # Other statements: nothing is concluded from them.

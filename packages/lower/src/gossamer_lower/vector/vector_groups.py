@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from gossamer_ir.analysis.accesses.linear_form import by_vars
 from gossamer_ir.analysis.proofs.program_point import ProgramPoint, is_speculatable_before
-from gossamer_ir.arith.affine import UNIT, Affine, affine_of, expr_of, scale
+from gossamer_ir.arith.affine import ONE_FORM, Affine, affine_of, expr_of, scale
 from gossamer_ir.arith.inequalities import slack_of
 from gossamer_ir.core.build import ONE, ZERO, add, floordiv, index_var, integer_value, mul, sub
 from gossamer_ir.core.conditions import conjunction, conjuncts
@@ -121,7 +121,7 @@ def _bound_of(condition: Expr, outer: For, vectors: For, lanes: For) -> Expr | N
     count, group = affine_of(lanes.extent), affine_of(mul(vectors.extent, lanes.extent))
     wanted = {outer.var: scale(group, -1), vectors.var: scale(count, -1), lanes.var: Affine({}, -1)}
     is_bound = form.terms == wanted and not form.opaque
-    return expr_of(form.base + UNIT) if is_bound else None
+    return expr_of(form.base + ONE_FORM) if is_bound else None
 
 
 def _reaches_bound(groups: VectorGroups) -> bool:
@@ -129,5 +129,5 @@ def _reaches_bound(groups: VectorGroups) -> bool:
     extent, group = groups.outer.extent, affine_of(groups.group)
     if not isinstance(extent, Binary) or extent.op != "floordiv":
         return False
-    rounded_up = affine_of(groups.bound) + group - UNIT
+    rounded_up = affine_of(groups.bound) + group - ONE_FORM
     return affine_of(extent.rhs) == group and affine_of(extent.lhs) == rounded_up

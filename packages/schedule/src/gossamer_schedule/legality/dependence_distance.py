@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Set
 
 from gossamer_ir.analysis.accesses.linear_form import LinearForm
-from gossamer_ir.arith.affine import NOTHING, Affine
+from gossamer_ir.arith.affine import ZERO_FORM, Affine
 from gossamer_ir.core.build import integer_value
 from gossamer_ir.dependence.access_forms import AccessForm
 from gossamer_ir.nodes import For
@@ -56,7 +56,7 @@ def _index_distance(
     if later is None or earlier is None or (later.opaque | earlier.opaque) & varying:
         return None
     count, *others = [
-        (form.terms.get(loop.var, NOTHING), _other_terms(form, loop)) for form in (later, earlier)
+        (form.terms.get(loop.var, ZERO_FORM), _other_terms(form, loop)) for form in (later, earlier)
     ]
     (coefficient, rest), step = count, count[0].constant
     offset = later.base - earlier.base

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from gossamer_ir.analysis.accesses.init_nests import ValuesOfVars
 from gossamer_ir.analysis.bounds.loops_by_name import loops_of, loops_within
-from gossamer_ir.arith.affine import UNIT, affine_of, product_of
+from gossamer_ir.arith.affine import ONE_FORM, affine_of, product_of
 from gossamer_ir.core.build import (
     add,
     index_var,
@@ -221,7 +221,7 @@ def moved_nest(
             extent = _extent_at(extent, name, values[name], bound=bound[name], iters=block.iters)
         if part is None or part.count is None:
             kept.append(replace(loop, extent=extent))
-        elif part.count == UNIT:
+        elif part.count == ONE_FORM:
             # One value: no loop is left, and the value stands for its variable.
             values[loop.var] = part.base
         else:

@@ -6,7 +6,7 @@ import msgspec
 from msgspec.structs import replace
 
 from gossamer_ir.analysis.accesses.linear_form import LinearForm, by_vars
-from gossamer_ir.arith.affine import UNIT, Affine, affine_of, expr_of, times
+from gossamer_ir.arith.affine import ONE_FORM, Affine, affine_of, expr_of, times
 from gossamer_ir.core.build import ZERO, index_var, integer_value, mul
 from gossamer_ir.core.conditions import conjunction, conjuncts
 from gossamer_ir.dependence.mixed_radix import ceildiv_by, ceildiv_in_range
@@ -102,7 +102,7 @@ class _NumberOf(msgspec.Struct, frozen=True):
 
     def _is_number(self, form: LinearForm, step: Affine) -> bool:
         """Return whether a form is `step` times the number; a loop of one iteration may be missing."""
-        span = UNIT
+        span = ONE_FORM
         for loop in reversed(self.digits):
             is_missing = loop.var not in form.terms and integer_value(loop.extent) == 1
             if not is_missing and form.terms.get(loop.var) != times(step, span):

@@ -16,7 +16,7 @@ from gossamer_ir.traversal.substitute import resolve
 from gossamer_schedule.cursor.cursor_at import Cursor, addressable_stmts
 from gossamer_schedule.cursor.variable_values import values_at
 from gossamer_schedule.errors import schedule_error, text_of
-from gossamer_schedule.legality.nondecreasing import is_nondecreasing
+from gossamer_schedule.legality.monotone_loops import is_monotone_along
 from gossamer_schedule.nests.block_nest import single_block
 from gossamer_schedule.reductions.reassociation import combiner_of, reduction_of
 
@@ -70,7 +70,7 @@ def required_segment_dimension(reduction: LoopReduction) -> int:
         dimension
         for dimension in changing
         if not free_vars(reduction.element[dimension]) & inner
-        and is_nondecreasing(reduction.element[dimension], reduction.cursor)
+        and is_monotone_along(reduction.element[dimension], reduction.cursor)
     ]
     _require_every_iteration(reduction, inner)
     if len(changing) == 1 and ordered:

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from itertools import permutations
 
 from gossamer_ir.analysis.invariants import invariant_facts
-from gossamer_ir.arith.affine import UNIT
+from gossamer_ir.arith.affine import ONE_FORM
 from gossamer_ir.core.build import index_var, integer_value, unconditional_extent, var_name
 from gossamer_ir.dependence.access_forms import AccessForm, access_forms
 from gossamer_ir.dependence.disjointness import coordinate_of
@@ -88,6 +88,6 @@ def _single_values(
             # With another extent the loop of the path may run beyond the domain of the block.
             is_within = own_extents[name] == extents[replacement.name]
             ranges[iterator.var] = ProducedRange(
-                replacement, UNIT, frozenset({replacement.name}), is_within
+                replacement, ONE_FORM, frozenset({replacement.name}), is_within
             )
     return ranges

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 import msgspec
 
 from gossamer_ir.arith.affine import (
-    NOTHING,
+    ZERO_FORM,
     Affine,
     affine_of,
     combine,
@@ -149,7 +149,7 @@ def _digit_terms(expr: Expr, names: Sequence[str]) -> dict[IndexDigit, Affine] |
         if len(splits) != 1:
             return None
         by = affine_of(product(factor for split, factor in factors if split is None))
-        terms[splits[0]] = combine(terms.get(splits[0], NOTHING), by, count)
+        terms[splits[0]] = combine(terms.get(splits[0], ZERO_FORM), by, count)
     # A constant would leave the first slots of the new buffer unused.
     return None if form.constant else terms
 

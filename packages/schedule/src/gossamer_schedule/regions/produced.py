@@ -9,7 +9,7 @@ import msgspec
 from gossamer_ir.analysis.accesses.buffer_accesses import accesses
 from gossamer_ir.analysis.accesses.linear_form import LinearForm, form_of
 from gossamer_ir.analysis.bounds.loops_by_name import loops_of
-from gossamer_ir.arith.affine import UNIT, Affine, affine_of
+from gossamer_ir.arith.affine import ONE_FORM, Affine, affine_of
 from gossamer_ir.core.build import ZERO, unconditional_extent
 from gossamer_ir.dependence.access_forms import buffers_with_aliasing_indices
 from gossamer_ir.dependence.mixed_radix import (
@@ -147,7 +147,7 @@ def _domain_extent(
 ) -> Expr:
     """Return the extent of an iterator's domain in terms of the producers' loops."""
     values: dict[str, Expr] = {iterator.var: iterator.value for iterator in cursor.node.iters}
-    values |= {name: part.base for name, part in known_ranges.items() if part.count == UNIT}
+    values |= {name: part.base for name, part in known_ranges.items() if part.count == ONE_FORM}
     resolved: Expr = resolve(iterator.domain.extent, values | values_at(cursor))
     return resolved
 

@@ -12,7 +12,7 @@ from gossamer_ir.analysis.accesses.buffer_accesses import Access, accesses
 from gossamer_ir.analysis.accesses.linear_form import form_of
 from gossamer_ir.analysis.bounds.loops_by_name import loops_of
 from gossamer_ir.analysis.proofs.program_point import ProgramPoint
-from gossamer_ir.arith.affine import UNIT, Affine, distance, product_of
+from gossamer_ir.arith.affine import ONE_FORM, Affine, distance, product_of
 from gossamer_ir.core.build import ZERO
 from gossamer_ir.dependence.access_forms import buffers_with_aliasing_indices
 from gossamer_ir.dependence.mixed_radix import (
@@ -74,7 +74,7 @@ def _ranges_in_one_fiber(region: RequiredRegion, block: Block, free: Set[str]) -
     kept: RequiredRegion = {}
     for iterator in block.iters:
         above = free_vars(iterator.domain) & free
-        is_one_fiber = all(name in kept and kept[name].count == UNIT for name in above)
+        is_one_fiber = all(name in kept and kept[name].count == ONE_FORM for name in above)
         if iterator.var in region and is_one_fiber:
             kept[iterator.var] = region[iterator.var]
     return kept
@@ -141,7 +141,8 @@ def _region_of_access(
         required = _required_range(cursor, iterator, matched, access=access, target=target)
         if (
             required is not None
-            and not buffers_accessed(required.base, product_of(required.count or UNIT)) & changing
+            and not buffers_accessed(required.base, product_of(required.count or ONE_FORM))
+            & changing
         ):
             region[iterator.var] = required
     return region
@@ -168,7 +169,7 @@ def _required_range(
     is_within = point.proves(less_than(value, _domain_extent_at(iterator, matched)))
     inner = {loop.var for loop in access.context.loops}
     if not free_vars(value) & inner:
-        return ProducedRange(value, UNIT, frozenset(), is_within)
+        return ProducedRange(value, ONE_FORM, frozenset(), is_within)
     form = form_of(value, {}, loops=loops)
     count = count_of_values(digits_of(form, inner, loops=loops).values())
     if lowest_loops(form, inner, loops=loops) is None or free_vars(product_of(count)) & inner:

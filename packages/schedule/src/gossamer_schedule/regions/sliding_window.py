@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from gossamer_ir.analysis.accesses.linear_form import LinearForm, form_of
 from gossamer_ir.analysis.bounds.loops_by_name import loops_of
 from gossamer_ir.analysis.invariants import changing_buffers
-from gossamer_ir.arith.affine import NOTHING
+from gossamer_ir.arith.affine import ZERO_FORM
 from gossamer_ir.dependence.mixed_radix import (
     count_of_values,
     digits_of,
@@ -98,7 +98,7 @@ def _window_of_form(
     """Return the window that an iterator with a linear form runs over; None if it has none of fixed width."""
     inner, loop = {inner_loop.var for inner_loop in own_loops}, window_loop.node.var
     outer = {outer_loop.var for outer_loop in (*window_loop.loops, window_loop.node)}
-    count = form.terms.get(loop, NOTHING)
+    count = form.terms.get(loop, ZERO_FORM)
     width = count_of_values(digits_of(form, inner, loops=loops).values())
     if (
         lowest_loops(form, inner, loops=loops) is None

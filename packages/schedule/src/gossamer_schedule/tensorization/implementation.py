@@ -8,7 +8,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from gossamer_ir.analysis.accesses.linear_form import coefficient_and_rest
-from gossamer_ir.arith.affine import UNIT, affine_of
+from gossamer_ir.arith.affine import ONE_FORM, affine_of
 from gossamer_ir.nodes import Expr, For, Function, Node, Stmt, Var
 from gossamer_ir.traversal.access_types import BUFFER_NODES, ELEMENT_ACCESSES, INDEXED_NODES
 from gossamer_ir.traversal.free_vars import free_vars
@@ -81,5 +81,5 @@ def vector_loops(implementation: Function, match: Match) -> dict[str, Set[str]]:
 def is_contiguous(binding: BufferBinding, loop_name: str) -> bool:
     """Return whether the elements of a binding along a loop are contiguous."""
     parts = coefficient_and_rest(affine_of(binding.indices[-1]), loop_name)
-    is_by_one = parts is not None and parts[0] == UNIT
+    is_by_one = parts is not None and parts[0] == ONE_FORM
     return is_by_one and loop_name not in free_vars(*binding.indices[:-1])

@@ -76,7 +76,7 @@ def is_host(target: Target) -> bool:
     return is_unnamed and not is_cross_compiled(target)
 
 
-def explicit(target: Target) -> str:
+def explicit_cpu_target(target: Target) -> str:
     """Return the target with a digest of the machine's CPU if it is `host`, and with what rules for schedules
     use: the width of vector registers, and of this machine the caches and the speed of gathers. It names no
     architecture if that is the one of this machine."""

@@ -8,7 +8,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from gossamer_ir.arith.affine import NOTHING, affine_of
+from gossamer_ir.arith.affine import ZERO_FORM, affine_of
 from gossamer_ir.arith.prover import Prover
 from gossamer_ir.core.build import ONE, ZERO, index_var
 from gossamer_ir.core.conditions import conjunction, conjuncts
@@ -62,7 +62,7 @@ def _size_and_block(expr: Expr) -> tuple[Expr, Expr] | None:
     match expr:
         case Binary(op="floordiv", lhs=Binary(op="sub", lhs=Binary(op="add", lhs=size)), rhs=block):
             above = Binary("sub", Binary("add", size, block), ONE)
-            is_rounded = affine_of(Binary("sub", expr.lhs, above)) == NOTHING
+            is_rounded = affine_of(Binary("sub", expr.lhs, above)) == ZERO_FORM
             return (size, block) if is_rounded else None
     return None
 

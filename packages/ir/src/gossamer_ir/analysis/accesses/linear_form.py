@@ -7,7 +7,7 @@ from collections.abc import Container
 import msgspec
 
 from gossamer_ir.analysis.accesses.init_nests import ValuesOfVars
-from gossamer_ir.arith.affine import NOTHING, Affine, affine_of, combine, factors_of
+from gossamer_ir.arith.affine import ZERO_FORM, Affine, affine_of, combine, factors_of
 from gossamer_ir.arith.inequalities import slack_of
 from gossamer_ir.core.build import index_var, product
 from gossamer_ir.nodes import Expr, Var
@@ -49,7 +49,7 @@ def by_vars(form: Affine, names: Container[str]) -> LinearForm:
             base[atom] = count
             opaque += atom_vars
         else:
-            terms[atom_vars[0]] = combine(terms.get(atom_vars[0], NOTHING), step, count)
+            terms[atom_vars[0]] = combine(terms.get(atom_vars[0], ZERO_FORM), step, count)
     return LinearForm(terms, Affine(base, form.constant), frozenset(opaque))
 
 
@@ -80,7 +80,7 @@ def coefficient_and_rest(form: Affine, name: str) -> tuple[Affine, Affine] | Non
     >>> coefficient_and_rest(affine_of(mul(i, i)), "i")
     """
     split = by_vars(form, (name,))
-    return None if split.opaque else (split.terms.get(name, NOTHING), split.base)
+    return None if split.opaque else (split.terms.get(name, ZERO_FORM), split.base)
 
 
 def slack_along(condition: Expr, name: str) -> tuple[Affine, Affine] | None:

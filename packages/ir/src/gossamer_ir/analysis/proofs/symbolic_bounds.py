@@ -17,8 +17,8 @@ from gossamer_ir.analysis.invariants import invariant_facts
 from gossamer_ir.analysis.lane_projection import LANE, lane_count, lane_of, lanes_of
 from gossamer_ir.analysis.proofs.program_point import ProgramPoint
 from gossamer_ir.arith.affine import (
-    NOTHING,
-    UNIT,
+    ONE_FORM,
+    ZERO_FORM,
     Affine,
     affine_of,
     combine,
@@ -136,7 +136,7 @@ class SymbolicBounds:
         """Return bounds of an index, clamped to 0, ..., extent - 1 unless they are proved to be in this
         range."""
         last = affine_of(sub(extent, ONE))
-        return self.extremum("max", low, NOTHING), self.extremum("min", high, last)
+        return self.extremum("max", low, ZERO_FORM), self.extremum("min", high, last)
 
     # Other operations: none occurs; this makes the operations itself.
     def extremum(self, op: Literal["min", "max"], first: Affine, second: Affine) -> Affine:
@@ -184,7 +184,7 @@ class SymbolicBounds:
         if not self._point.is_stable(loop.start, extent):
             return None
         start = affine_of(loop.start)
-        return start + affine_of(extent) - UNIT if up else start
+        return start + affine_of(extent) - ONE_FORM if up else start
 
     def _end_of_product(self, atom: Binary, loop: For, *, up: bool) -> Affine | None:
         """Return a bound of a product in which one factor varies with the loop and the others are
@@ -230,7 +230,7 @@ class SymbolicBounds:
         bounds = self._facts.last(load.buffer, InRange)
         if bounds is None:
             return None
-        return affine_of(bounds.high) - UNIT if up else affine_of(bounds.low)
+        return affine_of(bounds.high) - ONE_FORM if up else affine_of(bounds.low)
 
 
 def _enclosing_bindings(function: Function, body: tuple[Stmt, ...]) -> list[Stmt]:

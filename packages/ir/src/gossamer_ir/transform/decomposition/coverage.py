@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from functools import reduce
 
-from gossamer_ir.arith.affine import NOTHING, affine_of
+from gossamer_ir.arith.affine import ZERO_FORM, affine_of
 from gossamer_ir.core.axis_kinds import is_dense_root
 from gossamer_ir.core.build import ONE, mul, sub
 from gossamer_ir.facts.fact_index import fact_index
@@ -96,8 +96,8 @@ def _permuting(
     is_permutation = (
         interval is not None
         and facts.holds(load.buffer, Distinct)
-        and affine_of(interval.low) == NOTHING
-        and affine_of(sub(interval.high, count)) == NOTHING
+        and affine_of(interval.low) == ZERO_FORM
+        and affine_of(sub(interval.high, count)) == ZERO_FORM
     )
     is_enough = _covering_product(lengths, format.shape[dimension])
     return used if is_permutation and is_enough else None
@@ -126,4 +126,4 @@ def _are_enough(count: Expr, size: Expr, extent: Expr) -> bool:
     if not isinstance(count, Binary) or count.op != "floordiv" or count.rhs != size:
         return False
     rounded_up = Binary("sub", Binary("add", extent, size), ONE)
-    return affine_of(Binary("sub", count.lhs, rounded_up)) == NOTHING
+    return affine_of(Binary("sub", count.lhs, rounded_up)) == ZERO_FORM

@@ -25,7 +25,7 @@ from gossamer_schedule.definition.primitive import primitive
 from gossamer_schedule.definition.unsafe_mark import Requirement, require_nothing
 from gossamer_schedule.errors import schedule_error, text_of
 from gossamer_schedule.legality.loop_invariance import require_unchanged
-from gossamer_schedule.legality.nondecreasing import is_nondecreasing
+from gossamer_schedule.legality.monotone_loops import is_monotone_along
 from gossamer_schedule.legality.races import require_no_race
 from gossamer_schedule.primitives.loops.split import split
 from gossamer_schedule.safe_accesses.expression_arguments import expr_of_text
@@ -235,7 +235,7 @@ def _required_weight(text: str, cursor: Cursor) -> Expr:
     place = cursor.place
     names = (*(loop.var for loop in cursor.loops), cursor.node.var)
     weight = expr_of_text(text, cursor, names, argument="weight", place=place)
-    if dtype_of(weight) != "int64" or not is_nondecreasing(weight, cursor):
+    if dtype_of(weight) != "int64" or not is_monotone_along(weight, cursor):
         raise schedule_error(
             "parallel.weight",
             f"Cannot prove that the weight '{text}' is an int64 that does not decrease along loop "

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from gossamer_ir.analysis.bounds.overflow import overflow_of
 from gossamer_ir.arith.affine import (
-    UNIT,
+    ONE_FORM,
     Affine,
     affine_of,
     expr_of,
@@ -216,7 +216,7 @@ def _require_cover(total: Affine, cursor: Cursor) -> None:
 
 
 def _product_of_known(counts: Iterable[Affine | None]) -> Affine:
-    return reduce(times, (count for count in counts if count is not None), UNIT)
+    return reduce(times, (count for count in counts if count is not None), ONE_FORM)
 
 
 def _is_exact(cursor: Cursor, counts: tuple[Affine | None, ...]) -> bool:

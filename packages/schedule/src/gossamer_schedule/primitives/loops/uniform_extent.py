@@ -25,7 +25,7 @@ from gossamer_schedule.definition.primitive import primitive
 from gossamer_schedule.errors import quote, schedule_error, text_of
 from gossamer_schedule.legality.loop_invariance import require_unchanged
 from gossamer_schedule.legality.races import require_no_race_on_new
-from gossamer_schedule.made_names import extent_name, longest_name
+from gossamer_schedule.made_names import extent_name, longest_block_name
 from gossamer_schedule.nests.copy_nest import IterationDomain, copy_nest, names_of_nest
 from gossamer_schedule.nests.init_checks import blocks_with_init
 from gossamer_schedule.nests.init_nest import enclosed_block
@@ -283,7 +283,7 @@ def _longest_nest(
     init = (Store(buffer.name, indices, ZERO),)
     update = Store(buffer.name, indices, Binary("max", longest, substitute(inner.extent, values)))
     return copy_nest(
-        longest_name(inner.var),
+        longest_block_name(inner.var),
         IterationDomain(iters, tiles=tiles),
         (update,),
         namer=namer,

@@ -6,7 +6,7 @@ from typing import Literal, TypeAlias
 
 from msgspec.structs import replace
 
-from gossamer_ir.arith.affine import UNIT, Affine, affine_of, factor_affine, times
+from gossamer_ir.arith.affine import ONE_FORM, Affine, affine_of, factor_affine, times
 from gossamer_ir.core.annotations import REST
 from gossamer_ir.core.dtypes import vscale_factor
 from gossamer_ir.nodes import For, VScale
@@ -155,7 +155,7 @@ def required_lanes(cursor: Cursor, lanes: int | str) -> Affine:
         if isinstance(lanes, int)
         else affine_of(expr_of_text(lanes, cursor, argument="lanes"))
     )
-    if not _is_lane_count(count) or count == UNIT:
+    if not _is_lane_count(count) or count == ONE_FORM:
         raise schedule_error(
             f"{cursor.primitive}.lanes",
             f"Loop '{cursor.node.var}' cannot have {lanes!r} lanes.",

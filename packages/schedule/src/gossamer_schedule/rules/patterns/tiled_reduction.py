@@ -8,7 +8,7 @@ import msgspec
 from msgspec.structs import replace
 
 from gossamer_ir.analysis.accesses.linear_form import coefficient_and_rest
-from gossamer_ir.arith.affine import UNIT, affine_of, expr_of
+from gossamer_ir.arith.affine import ONE_FORM, affine_of, expr_of
 from gossamer_ir.core.axis_kinds import indices_of, is_dense_root, is_full, is_varied
 from gossamer_ir.core.build import index_var, integer_value
 from gossamer_ir.core.lowered_names import data_name
@@ -158,7 +158,7 @@ def _is_row_of_tile(at: Expr, vars: tuple[str, ...]) -> bool:
     a value of the tile."""
     tile, row, position, feature = vars
     parts = coefficient_and_rest(affine_of(at), position)
-    if parts is None or parts[0] != UNIT:
+    if parts is None or parts[0] != ONE_FORM:
         return False
     used = free_vars(expr_of(parts[1]))
     return tile in used and used.isdisjoint((row, feature)) and not collect(Load, at)

@@ -36,7 +36,7 @@ from gossamer_schedule.made_names import (
     extent_name,
     horizontally_fused_name,
     init_name,
-    longest_name,
+    longest_block_name,
     outer_block_name,
     part_name,
     partial_name,
@@ -281,7 +281,7 @@ class TraceBuilder:
         self.record.uniform_extent(loop, over=over)
         self._fresh(extent_name(loop))
         made = self._fresh(copy_name(over))
-        self._fresh(longest_name(loop))
+        self._fresh(longest_block_name(loop))
         return made
 
     def sparse_tensorize(self, block: str, *, loop: str, intrinsic: str) -> str:

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from gossamer_ir.analysis.proofs.nondecreasing import never_decreases
+from gossamer_ir.analysis.proofs.monotone import is_monotone
 from gossamer_ir.nodes import Expr
 from gossamer_schedule.cursor.cursor_at import Cursor
 from gossamer_schedule.cursor.program_points import point_in_function
 
 
-def is_nondecreasing(expr: Expr, cursor: Cursor) -> bool:
+def is_monotone_along(expr: Expr, cursor: Cursor) -> bool:
     """Return whether an expression never decreases nor overflows from one iteration of a loop to the next,
     and from the last one to the value after it."""
     loop = cursor.node
     point = point_in_function(cursor.function)
     point.restrict_changing(loop.body)
     point.assume_loop(loop)
-    return never_decreases(expr, loop, point)
+    return is_monotone(expr, loop, point)

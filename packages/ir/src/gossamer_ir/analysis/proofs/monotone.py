@@ -17,7 +17,7 @@ _LESSER, _GREATER = index_var("_lesser"), index_var("_greater")
 """Two arbitrary indices of one array, in proofs."""
 
 
-def never_decreases(expr: Expr, loop: For, point: ProgramPoint) -> bool:
+def is_monotone(expr: Expr, loop: For, point: ProgramPoint) -> bool:
     """Return whether an integer expression is proved never to decrease and never to wrap as a loop runs,
     including the value after the last iteration. `point` must be inside the loop.
 
@@ -27,7 +27,7 @@ def never_decreases(expr: Expr, loop: For, point: ProgramPoint) -> bool:
     >>> i, loop = index_var("i"), For("i", ZERO, index(8), ())
     >>> point.assume_loop(loop)
     >>> offset, other = (widen(Load(name, (i,), "int32")) for name in "PQ")
-    >>> [never_decreases(at, loop, point) for at in (floordiv(add(offset, i), index(4)), other)]
+    >>> [is_monotone(at, loop, point) for at in (floordiv(add(offset, i), index(4)), other)]
     [True, False]
     """
     if not point.is_stable(expr):
@@ -36,10 +36,10 @@ def never_decreases(expr: Expr, loop: For, point: ProgramPoint) -> bool:
     ends = (loop.start, add(loop.start, loop.extent))
     if not all(point.is_exact(substitute(expr, {loop.var: end})) for end in ends):
         return False
-    return _rises(expr, loop.var, point)
+    return _is_monotone_in(expr, loop.var, point)
 
 
-def _rises(expr: Expr, var_name: str, point: ProgramPoint) -> bool:
+def _is_monotone_in(expr: Expr, var_name: str, point: ProgramPoint) -> bool:
     # The loop variable itself, or an invariant expression.
     if type(expr) is Var or var_name not in free_vars(expr):
         return True
@@ -52,26 +52,26 @@ def _operands_rise(expr: Expr, var_name: str, point: ProgramPoint) -> bool:
     """Return whether an expression never decreases because its operands do not."""
     match expr:
         case Cast(dtype="int64", value=value):
-            return _is_kept_by_int64(dtype_of(value)) and _rises(value, var_name, point)
+            return _is_kept_by_int64(dtype_of(value)) and _is_monotone_in(value, var_name, point)
         case Binary(op="add", lhs=lhs, rhs=rhs):
-            return _rises(lhs, var_name, point) and _rises(rhs, var_name, point)
+            return _is_monotone_in(lhs, var_name, point) and _is_monotone_in(rhs, var_name, point)
         case Binary(op="sub", lhs=lhs, rhs=rhs):
             # With an invariant subtrahend only: subtracting what rises may fall.
-            return var_name not in free_vars(rhs) and _rises(lhs, var_name, point)
+            return var_name not in free_vars(rhs) and _is_monotone_in(lhs, var_name, point)
         case Binary(op="mul", lhs=lhs, rhs=rhs):
             return any(
-                _is_nonnegative(factor, var_name, point) and _rises(other, var_name, point)
+                _is_nonnegative(factor, var_name, point) and _is_monotone_in(other, var_name, point)
                 for factor, other in ((lhs, rhs), (rhs, lhs))
             )
         case Binary(op="floordiv", lhs=lhs, rhs=rhs):
-            return _is_nonnegative(rhs, var_name, point) and _rises(lhs, var_name, point)
+            return _is_nonnegative(rhs, var_name, point) and _is_monotone_in(lhs, var_name, point)
         case Load(indices=(*outer, last), predicate=None):
             is_fixed = var_name not in free_vars(*outer)
             # Another outer index is another row, and rows are not ordered with each other.
-            return is_fixed and _is_sorted(expr, point) and _rises(last, var_name, point)
+            return is_fixed and _is_sorted(expr, point) and _is_monotone_in(last, var_name, point)
         case Search(kind="lower" | "upper", prefix=prefix, begin=begin, end=end, value=value):
             is_fixed = var_name not in free_vars(*prefix, begin, end)
-            return is_fixed and _rises(value, var_name, point)
+            return is_fixed and _is_monotone_in(value, var_name, point)
     return False
 
 
