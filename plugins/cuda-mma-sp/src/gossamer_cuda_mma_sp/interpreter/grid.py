@@ -116,10 +116,13 @@ class _Group:
         meeting = int(places.min()) if places.size else len(self._program.instructions)
         while number < meeting:
             instruction = self._program.instructions[number]
+            if instruction.name in _CONTROL:
+                self._pc[lanes] = number + 1
+                self._step(instruction, number, lanes)
+                return
             self._step(instruction, number, lanes)
             number += 1
-            if instruction.name in _CONTROL:
-                return
+        self._pc[lanes] = number
 
     def _release(self) -> None:
         """Let the threads of blocks whose threads all wait go on. They must wait at one barrier."""
@@ -131,7 +134,6 @@ class _Group:
         self._waits[:] = False
 
     def _step(self, instruction: Instruction, number: int, lanes: LaneNumbers) -> None:
-        self._pc[lanes] = number + 1
         if instruction.predicate is not None:
             holds = self._threads.registers.read(instruction.predicate, np.dtype(np.bool_), lanes)
             lanes = lanes[holds != instruction.is_negated]

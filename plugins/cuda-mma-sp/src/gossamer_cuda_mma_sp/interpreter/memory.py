@@ -109,8 +109,8 @@ class TrackedMemory:
         if not self._is_written[part].all():
             raise DeviceFaultError(f"a thread reads {self._name} memory that nothing wrote")
         # The first value of a loop that exchanges elements is read plainly.
-        writer = np.where(self._is_atomic, NOBODY, self._writer)
-        self._require_no_race(part, writer, self._write_epoch, threads, "reads", "wrote")
+        writers = self._plain_writers(part)
+        self._require_no_race(writers, self._write_epoch[part], threads, "reads", "wrote")
         self._note(part, self._reader, self._read_epoch, threads)
         return self._bytes[part]
 
@@ -144,7 +144,8 @@ class TrackedMemory:
                 f"a product reads {self._name} memory that a thread stored without 'fence.proxy.async'"
             )
         every = threads.whole_block
-        self._require_no_race(part, self._writer, self._write_epoch, every, "reads", "wrote")
+        writers, epochs = self._writer[part], self._write_epoch[part]
+        self._require_no_race(writers, epochs, every, "reads", "wrote")
         self._note(part, self._reader, self._read_epoch, every)
         return np.ascontiguousarray(self._bytes[part].ravel())
 
@@ -163,8 +164,10 @@ class TrackedMemory:
             raise DeviceFaultError(
                 f"a thread writes {self._name} memory that a product may still read"
             )
-        self._require_no_race(part, self._writer, self._write_epoch, threads, "writes", "wrote")
-        self._require_no_race(part, self._reader, self._read_epoch, threads, "writes", "read")
+        writers, epochs = self._writer[part], self._write_epoch[part]
+        self._require_no_race(writers, epochs, threads, "writes", "wrote")
+        readers, epochs = self._reader[part], self._read_epoch[part]
+        self._require_no_race(readers, epochs, threads, "writes", "read")
         self._writer[part], self._write_epoch[part] = threads.owners, threads.epochs
         self._is_atomic[part] = False
         self._bytes[part], self._is_written[part] = data, True
@@ -174,8 +177,7 @@ class TrackedMemory:
         """Return the memory as elements of a dtype. Each thread may read and write one of them as one
         operation, at the offset `at` in bytes, one thread after the other."""
         part = self._check_addresses(at, dtype.itemsize)
-        plain = np.where(self._is_atomic, NOBODY, self._writer)
-        if self._is_race(part, plain, self._write_epoch, threads):
+        if self._is_race(self._plain_writers(part), self._write_epoch[part], threads):
             raise DeviceFaultError(
                 f"a thread updates an element of {self._name} memory that another one writes plainly"
             )
@@ -200,47 +202,49 @@ class TrackedMemory:
             )
         return part
 
+    def _plain_writers(self, part: LaneNumbers) -> LaneNumbers:
+        """Return who wrote bytes; `NOBODY` for those that were updated atomically."""
+        return np.where(self._is_atomic[part], NOBODY, self._writer[part])
+
     def _require_no_race(
         self,
-        part: LaneNumbers,
         others: LaneNumbers,
         epochs: LaneNumbers,
         threads: ThreadNumbers,
         does: str,
         did: str,
     ) -> None:
-        if self._is_race(part, others, epochs, threads):
+        if self._is_race(others, epochs, threads):
             raise DeviceFaultError(
                 f"race: a thread {does} an element of {self._name} memory that another one {did}, without a "
                 "barrier between them"
             )
 
-    def _is_race(
-        self, part: LaneNumbers, others: LaneNumbers, epochs: LaneNumbers, threads: ThreadNumbers
-    ) -> bool:
-        other = others[part]
-        is_other = (other != NOBODY) & (other != threads.owners)
-        if not is_other.any():
+    def _is_race(self, others: LaneNumbers, epochs: LaneNumbers, threads: ThreadNumbers) -> bool:
+        is_other = threads.are_others(others)
+        if not np.count_nonzero(is_other):
             return False
         # Threads of one block are ordered by barriers, those of different blocks are not.
-        same_block = (other // threads.per_block) == (threads.owners // threads.per_block)
-        is_ordered = same_block & (epochs[part] < threads.epochs) & (other != SEVERAL)
+        same_block = (others // threads.per_block) == (threads.owners // threads.per_block)
+        is_ordered = same_block & (epochs < threads.epochs) & (others != SEVERAL)
         return bool((is_other & ~is_ordered).any())
 
     def _note(
         self, part: LaneNumbers, owners: LaneNumbers, epochs: LaneNumbers, threads: ThreadNumbers
     ) -> None:
         """Note who read bytes. The last number of a block stands for several of its threads."""
-        before, same_time = owners[part], epochs[part] == threads.epochs
-        block = threads.owners // threads.per_block
-        several = np.broadcast_to(threads.block_numbers, part.shape)
-        is_other = (before != NOBODY) & (before != threads.owners)
-        mixed = is_other & same_time & (before // threads.per_block == block)
-        owners[part] = np.where(mixed, several, threads.owners)
-        epochs[part] = threads.epochs
+        before, noted = owners[part], threads.owners
+        is_other = threads.are_others(before)
+        if np.count_nonzero(is_other):
+            same_block = before // threads.per_block == threads.owners // threads.per_block
+            mixed = is_other & same_block & (epochs[part] == threads.epochs)
+            noted = np.where(mixed, threads.block_numbers, threads.owners)
+        owners[part], epochs[part] = noted, threads.epochs
         # Several threads may have read an element by one instruction.
-        repeated = owners[part] != np.where(mixed, several, threads.owners)
-        owners[part[repeated]] = several[repeated]
+        repeated = owners[part] != noted
+        if np.count_nonzero(repeated):
+            several = np.broadcast_to(threads.block_numbers, part.shape)
+            owners[part[repeated]] = several[repeated]
 
 
 class ThreadNumbers:
@@ -249,6 +253,11 @@ class ThreadNumbers:
 
     def __init__(self, owners: LaneNumbers, epochs: LaneNumbers, per_block: int) -> None:
         self.owners, self.epochs, self.per_block = owners[:, None], epochs[:, None], per_block
+
+    def are_others(self, numbers: LaneNumbers) -> npt.NDArray[np.bool_]:
+        """Return where numbers are those of other threads."""
+        are_others: npt.NDArray[np.bool_] = (numbers != NOBODY) & (numbers != self.owners)
+        return are_others
 
     @property
     def whole_block(self) -> ThreadNumbers:

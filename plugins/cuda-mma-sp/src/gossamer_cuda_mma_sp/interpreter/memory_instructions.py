@@ -36,13 +36,14 @@ def load_registers(threads: GridThreads, instruction: Instruction, lanes: LaneNu
         return
     memory, offsets = threads.memory.place(address, _space(instruction.suffixes), lanes)
     _require_aligned(offsets, dtype.itemsize * len(targets))
+    owners = threads.memory.owners(lanes)
     for number, target in enumerate(targets):
         part = offsets + number * dtype.itemsize
         if "relaxed" in instruction.suffixes:
-            elements = memory.exchange(part, dtype, threads.memory.owners(lanes))
+            elements = memory.exchange(part, dtype, owners)
             value = elements[part // dtype.itemsize]
         else:
-            raw = memory.load(part, dtype.itemsize, threads.memory.owners(lanes))
+            raw = memory.load(part, dtype.itemsize, owners)
             value = np.ascontiguousarray(raw).view(dtype)[:, 0]
         threads.registers.write(target, value, lanes)
 
@@ -53,15 +54,16 @@ def store_registers(threads: GridThreads, instruction: Instruction, lanes: LaneN
     dtype, sources = PTX_DTYPES[instruction.suffixes[-1]], items_of(stored)
     memory, offsets = threads.memory.place(address, _space(instruction.suffixes), lanes)
     _require_aligned(offsets, dtype.itemsize * len(sources))
+    owners = threads.memory.owners(lanes)
     for number, source in enumerate(sources):
         value = threads.registers.read(source, dtype, lanes)
         part = offsets + number * dtype.itemsize
         if "relaxed" in instruction.suffixes:
-            elements = memory.exchange(part, dtype, threads.memory.owners(lanes))
+            elements = memory.exchange(part, dtype, owners)
             elements[part // dtype.itemsize] = value
         else:
             data = np.ascontiguousarray(value[:, None]).view(np.uint8)
-            memory.store(part, data, threads.memory.owners(lanes))
+            memory.store(part, data, owners)
 
 
 def _require_aligned(offsets: LaneNumbers, size: int) -> None:

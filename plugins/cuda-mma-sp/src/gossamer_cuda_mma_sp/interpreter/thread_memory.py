@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
@@ -21,6 +22,7 @@ from gossamer_cuda_mma_sp.interpreter.thread_registers import ThreadRegisters
 from gossamer_ir.errors import InternalError
 
 _ADDRESS = re.compile(r"^\[\s*([%$\w]+)\s*(?:\+\s*(-?\d+))?\s*\]$")
+_ADDRESS_DTYPE = np.dtype(np.uint64)
 
 
 class ThreadMemory:
@@ -50,11 +52,8 @@ class ThreadMemory:
     def place(self, text: str, space: str, lanes: LaneNumbers) -> tuple[TrackedMemory, LaneNumbers]:
         """Return the memory of a space, and the offsets of an address in it; raise `DeviceFaultError` for one
         that is out of bounds."""
-        match = _ADDRESS.match(text)
-        if match is None:
-            raise InternalError(f"The interpreter does not know the address '{text}'.")
-        base = self._registers.read(match[1], np.dtype(np.uint64), lanes).astype(np.int64)
-        address = base + int(match[2] or 0)
+        name, offset = _parse_address(text)
+        address = self._registers.read(name, _ADDRESS_DTYPE, lanes).astype(np.int64) + offset
         if space == "generic":
             space = _space_of(address)
             starts = {"global": 0, "shared": SHARED_BASE, "local": LOCAL_BASE}
@@ -91,10 +90,16 @@ def parameter_name(text: str) -> str:
     >>> parameter_name("[f_param_0]")
     'f_param_0'
     """
+    return _parse_address(text)[0]
+
+
+@lru_cache(1024)
+def _parse_address(text: str) -> tuple[str, int]:
+    """Return the register or the parameter of an address, and the offset that is added to it."""
     match = _ADDRESS.match(text)
     if match is None:
         raise InternalError(f"The interpreter does not know the address '{text}'.")
-    return match[1]
+    return match[1], int(match[2] or 0)
 
 
 def _shared_memory(size: int, blocks: int) -> TrackedMemory:

@@ -54,7 +54,7 @@ class ThreadRegisters:
             if raw.dtype.itemsize != dtype.itemsize:
                 raw = raw.astype(f"u{dtype.itemsize}")
             return raw.view(dtype)
-        if special := _SPECIAL.match(text):
+        if text.startswith("%") and (special := _SPECIAL.match(text)):
             return self._special[special[1], special[2]][lanes].astype(np.uint32).astype(dtype)
         if text in self._program.symbols:
             return np.full(lanes.size, self._program.symbols[text], dtype)
