@@ -8,17 +8,28 @@ import numpy as np
 import pytest
 
 import gossamer as gs
-from gossamer_cuda_mma_sp.intrinsics.n_m_intrinsics import TILE
 from gossamer_ir.errors import FormatError
 from gossamer_tune.internal_api import FormChoice
-from gossamer_tune.n_m_products.grid_form import SPARSE_TILE
 
 TARGET = "cuda-mma-sp:driver=interpreter"
 MODULE = importlib.import_module("gossamer.operators.matmul_24")
 
 
-def test_the_tile_is_that_of_the_intrinsics():
-    assert SPARSE_TILE == TILE
+@pytest.mark.parametrize(
+    ("architecture", "what"),
+    [
+        ("sm_90", "the product of dense blocks (spmm in BSR)"),
+        ("sm_90a", "the kernel for N:M"),
+    ],
+)
+def test_large_products_are_sparse_where_warpgroups_multiply(architecture, what):
+    sizes = {"m": 4096, "groups": 1024, "feat_size": 4096}
+    dtypes = {"A": "float16", "B": "float16"}
+    target = f"cuda-mma-sp:arch={architecture}"
+    report = gs.explain("matmul_24", target=target, dtypes=dtypes, specialize=sizes)
+    assert report.decisions[0].what == what
+    size = 128 if architecture == "sm_90a" else 32
+    assert f"the kernel for N:M in tiles of {size} by {size} memory" in report.decisions[0].why
 
 
 def pruned(rows, columns, dtype):

@@ -13,7 +13,7 @@ from gossamer.operator_calls.operator_program import Variant, module_of, program
 from gossamer.operators.matmul_24 import PROGRAM
 from gossamer.pipeline import stage_texts
 from gossamer_cuda_mma_sp.instructions.matrix_instructions import PTX_TYPES
-from gossamer_cuda_mma_sp.intrinsics.n_m_intrinsics import PAIRED_TILE, TILE
+from gossamer_cuda_mma_sp.intrinsics.product_intrinsics import PAIRED_TILE, TILE
 from gossamer_ir.errors import FormatError
 from gossamer_ir.interpret import run
 from gossamer_ir.script import parse_module, print_module

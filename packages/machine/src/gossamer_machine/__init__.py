@@ -7,17 +7,19 @@ from typing import TYPE_CHECKING
 from gossamer_ir.support.lazy_exports import lazy_exports
 
 if TYPE_CHECKING:
-    from gossamer_machine.machine import Grid, Machine, machine_of
+    from gossamer_machine.machine import Grid, Machine, ProductTile, machine_of
 
 _HOMES = {
     "Grid": "gossamer_machine.machine",
     "Machine": "gossamer_machine.machine",
+    "ProductTile": "gossamer_machine.machine",
     "machine_of": "gossamer_machine.machine",
 }
 
 __all__ = [
     "Grid",
     "Machine",
+    "ProductTile",
     "machine_of",
 ]
 

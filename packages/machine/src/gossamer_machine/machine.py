@@ -31,6 +31,19 @@ class Grid(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     multiprocessors: int
 
 
+class ProductTile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The rows and the features of the result that a block of threads computes by matrix instructions, and
+    whether these are instructions of warpgroups, which multiply twice as fast.
+
+    >>> ProductTile(32, 32).is_of_warpgroups
+    False
+    """
+
+    rows: int
+    features: int
+    is_of_warpgroups: bool = False
+
+
 class Machine(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The machine that runs a program: the default is a server with vectors of 512 bits.
 
@@ -60,6 +73,8 @@ class Machine(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The least bits of the vectors of matrix registers."""
     n_m_products: tuple[tuple[str, str], ...] = ()
     """Intrinsics that add the products of a 2:4 matrix and a dense one, by the dtype of the operands."""
+    n_m_tiles: tuple[tuple[str, ProductTile], ...] = ()
+    """The tiles of these intrinsics on machines that run grids of threads, by the dtype of the operands."""
     grid: Grid | None = None
     """What a machine has that runs grids of threads; None for CPUs."""
 

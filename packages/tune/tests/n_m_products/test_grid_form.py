@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import pytest
+from msgspec.structs import replace
 
-from gossamer_machine import Grid, Machine
+from gossamer_machine import Grid, Machine, ProductTile
 from gossamer_tune.internal_api import ProductSizes, block_size, choose_grid_form
 from gossamer_tune.n_m_products.grid_form import dense_work, sparse_work
 
@@ -13,6 +14,10 @@ GPU = Machine(
     grid=Grid(warp=32, block_threads=1024, shared_memory=49152, multiprocessors=108),
     block_products=tuple((name, "dense") for name in DTYPES),
     n_m_products=tuple((name, "sparse") for name in DTYPES),
+    n_m_tiles=tuple((name, ProductTile(32, 32)) for name in DTYPES),
+)
+WARPGROUPS = replace(
+    GPU, n_m_tiles=tuple((name, ProductTile(128, 128, is_of_warpgroups=True)) for name in DTYPES)
 )
 BLOCK_DTYPES = ("float16", "bfloat16", "int8")
 
@@ -68,6 +73,24 @@ def test_what_has_no_dense_blocks_has_the_kernel(sizes, dtype, reason):
     assert choose("int8", None).form == "kernel"
 
 
+@pytest.mark.parametrize("dtype", ["float16", "int8"])
+def test_large_products_are_sparse_in_tiles_of_warpgroups(dtype):
+    for sizes in (ProductSizes(4096, 4096, 4096), ProductSizes(8192, 8192, 1024)):
+        assert choose(dtype, sizes).form == "blocks"
+        chosen = choose(dtype, sizes, machine=WARPGROUPS)
+        assert chosen.form == "kernel"
+        assert "the kernel for N:M in tiles of 128 by 128 memory" in chosen.why
+
+
+def test_tiles_of_warpgroups_have_their_rows_and_features():
+    sizes = ProductSizes(200, 128, 130)
+    sparse = sparse_work("float16", sizes, ProductTile(128, 128, is_of_warpgroups=True))
+    # Two by two tiles of 8 by 16 instructions for 32 columns, which take a cycle each.
+    assert (sparse.instructions, sparse.tiles) == (4 * 8 * 16 * 4, 4)
+    assert sparse.cache == 4 * (128 * 64 * 3 + 128 * 128 * 2)
+    assert sparse.cycles(GPU.grid)["operations"] == sparse.instructions // 4
+
+
 def test_a_machine_without_sparse_tensor_cores_has_dense_ones():
     machine = Machine(grid=GPU.grid, block_products=GPU.block_products)
     sizes = ProductSizes(64, 64, 16)
@@ -81,7 +104,7 @@ def test_a_machine_without_sparse_tensor_cores_has_dense_ones():
 def test_bytes_and_instructions_are_those_of_the_tiles():
     sizes = ProductSizes(64, 128, 64)
     # Two by two tiles. A row has 64 slots of 2 bytes and an index; 4 by 2 instructions for 32 columns.
-    sparse = sparse_work("float16", sizes)
+    sparse = sparse_work("float16", sizes, ProductTile(32, 32))
     assert sparse.cache == 4 * (32 * 64 * 3 + 128 * 32 * 2)
     assert (sparse.instructions, sparse.tiles) == (4 * 8 * 4, 4)
     assert sparse.memory == 64 * 64 * 3 + 128 * 64 * 2 + 64 * 64 * 4

@@ -18,7 +18,7 @@ from gossamer_backend.plugin_api import (
     require_compilable,
 )
 from gossamer_cuda_mma_sp.device_code import DeviceCode, kernels_of
-from gossamer_cuda_mma_sp.intrinsics.product_intrinsics import products_of
+from gossamer_cuda_mma_sp.intrinsics.product_intrinsics import n_m_tiles_of, products_of
 from gossamer_cuda_mma_sp.target.architectures import NATIVE_ARCH
 from gossamer_cuda_mma_sp.target.gpu import (
     DEVICE_KIND,
@@ -89,6 +89,7 @@ class CudaBackend:
             machine_of_gpu(target),
             block_products=products_of(gpu, is_sparse=False),
             n_m_products=products_of(gpu, is_sparse=True),
+            n_m_tiles=n_m_tiles_of(gpu),
         )
 
     def compile(self, module: Module, target: Target) -> Artifact:

@@ -8,7 +8,10 @@ of three, in cycles of all multiprocessors that have work:
 * memory: each operand and the result once, at 10 bytes a cycle of each multiprocessor
 * cache: what tiles load, at 47 bytes a cycle of each multiprocessor
 * operations: 2 cycles for an instruction, which multiplies 16 by 8 elements of the result, of 256 bits of
-  dense columns or twice as many sparse ones
+  dense columns or twice as many sparse ones; warpgroups take 1 cycle for as much
+
+The machine says which tile of the result a block of the kernel computes: 32 by 32 for a warp, 128 by 128 for
+two warpgroups.
 
 The rates are those that NVIDIA states for the A100 (1555 GB/s, 5120 bytes a cycle from the second-level
 cache, 1024 multiply-adds of float16 a cycle of each of 108 multiprocessors); later GPUs have about the same
@@ -17,17 +20,19 @@ ratios. Neither kernel was measured.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from typing import NamedTuple
 
 from gossamer_ir.core.dtypes import SCALARS, SUM_DTYPES
-from gossamer_machine import Grid, Machine
+from gossamer_machine import Grid, Machine, ProductTile
 from gossamer_tune.n_m_products.product_form import FormChoice
 
 MEMORY_BYTES, CACHE_BYTES, INSTRUCTION_CYCLES = 10, 47, 2
 INSTRUCTION_ROWS, INSTRUCTION_FEATURES, INSTRUCTION_BITS = 16, 8, 256
-SPARSE_TILE = 32
-"""The rows and features of a tile of the kernel for N:M."""
+LEAST_TILE = ProductTile(32, 32)
+"""The tile of a kernel for N:M if the machine does not say which it is."""
+WARPGROUP_CYCLES = 1
+"""The cycles of warpgroups for as many elements as an instruction multiplies."""
 BLOCK_ROWS = (64, 32, 16)
 """The rows of blocks, if they divide all, and the features of their tiles."""
 
@@ -54,6 +59,7 @@ class TileWork(NamedTuple):
     cache: int
     instructions: int
     tiles: int
+    instruction_cycles: int = INSTRUCTION_CYCLES
 
     def cycles(self, grid: Grid) -> dict[str, int]:
         """Return the cycles for each kind of work, which overlap."""
@@ -61,7 +67,7 @@ class TileWork(NamedTuple):
         return {
             "memory": self.memory // (MEMORY_BYTES * grid.multiprocessors),
             "cache": self.cache // (CACHE_BYTES * busy),
-            "operations": self.instructions * INSTRUCTION_CYCLES // busy,
+            "operations": self.instructions * self.instruction_cycles // busy,
         }
 
 
@@ -79,7 +85,10 @@ def choose_grid_form(
 
     >>> grid = Grid(warp=32, block_threads=1024, shared_memory=49152, multiprocessors=108)
     >>> products = (("float16", "dense"),), (("float16", "sparse"),)
-    >>> gpu = Machine(grid=grid, block_products=products[0], n_m_products=products[1])
+    >>> tiles = (("float16", ProductTile(32, 32)),)
+    >>> gpu = Machine(
+    ...     grid=grid, block_products=products[0], n_m_products=products[1], n_m_tiles=tiles
+    ... )
     >>> large, narrow = ProductSizes(4096, 4096, 4096), ProductSizes(4096, 4096, 16)
     >>> for sizes in (large, narrow):
     ...     choose_grid_form(
@@ -108,11 +117,17 @@ def choose_grid_form(
             "kernel",
             f"no blocks divide {sizes.rows} rows, {sizes.columns} columns and {sizes.features} features",
         )
-    return _cheaper(sparse_work(dtype, sizes), dense_work(dtype, sizes, block), grid)
+    tile = dict(machine.n_m_tiles).get(dtype, LEAST_TILE)
+    kernel = f"the kernel for N:M in tiles of {tile.rows} by {tile.features}"
+    costs = {
+        kernel: sparse_work(dtype, sizes, tile).cycles(grid),
+        "dense blocks": dense_work(dtype, sizes, block).cycles(grid),
+    }
+    return _cheaper(costs)
 
 
-def _cheaper(sparse: TileWork, dense: TileWork, grid: Grid) -> FormChoice:
-    costs = {"the kernel for N:M": sparse.cycles(grid), "dense blocks": dense.cycles(grid)}
+def _cheaper(costs: Mapping[str, Mapping[str, int]]) -> FormChoice:
+    """Return the choice between the kernel for N:M, which comes first, and blocks."""
     slowest = [max(cycles.values()) for cycles in costs.values()]
     listed = "; ".join(
         f"{name} {', '.join(f'{kind} {cycles}' for kind, cycles in costs[name].items())}"
@@ -138,17 +153,19 @@ def block_size(dtype: str, sizes: ProductSizes) -> BlockSize | None:
     return BlockSize(rows, columns)
 
 
-def sparse_work(dtype: str, sizes: ProductSizes) -> TileWork:
-    """Return the work of the kernel for 2:4, in tiles of `SPARSE_TILE` rows and features."""
+def sparse_work(dtype: str, sizes: ProductSizes, tile: ProductTile) -> TileWork:
+    """Return the work of the kernel for 2:4, in tiles of the result."""
     size = SCALARS[dtype].bits // 8
     # Half of the elements are stored, each with an index of a byte.
     stored = sizes.columns * (size + 1) // 2
-    tiles = -(-sizes.rows // SPARSE_TILE) * -(-sizes.features // SPARSE_TILE)
-    loaded = SPARSE_TILE * stored + min(SPARSE_TILE, sizes.features) * sizes.columns * size
-    per_tile = SPARSE_TILE // INSTRUCTION_ROWS * (SPARSE_TILE // INSTRUCTION_FEATURES)
+    tiles = -(-sizes.rows // tile.rows) * -(-sizes.features // tile.features)
+    rows, features = min(tile.rows, sizes.rows), min(tile.features, sizes.features)
+    loaded = rows * stored + features * sizes.columns * size
+    per_tile = tile.rows // INSTRUCTION_ROWS * (tile.features // INSTRUCTION_FEATURES)
     steps = -(-sizes.columns // (2 * _depth(dtype)))
     memory = sizes.rows * stored + _dense_bytes(dtype, sizes)
-    return TileWork(memory, tiles * loaded, tiles * per_tile * steps, tiles)
+    cycles = WARPGROUP_CYCLES if tile.is_of_warpgroups else INSTRUCTION_CYCLES
+    return TileWork(memory, tiles * loaded, tiles * per_tile * steps, tiles, cycles)
 
 
 def dense_work(dtype: str, sizes: ProductSizes, block: BlockSize) -> TileWork:

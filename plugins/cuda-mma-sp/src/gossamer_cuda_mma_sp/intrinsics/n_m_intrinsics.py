@@ -8,19 +8,11 @@ The matrix has a dimension of slots if groups have several, and one of the eleme
 
 from __future__ import annotations
 
-from gossamer_cuda_mma_sp.intrinsics.product_intrinsics import WARPGROUP_TILE, ProductIntrinsic
+from gossamer_cuda_mma_sp.intrinsics.product_intrinsics import ProductIntrinsic
 from gossamer_cuda_mma_sp.n_m.n_m_patterns import NMPattern
 from gossamer_cuda_mma_sp.n_m.operand_dtypes import operand_dtype_named
 from gossamer_ir.interchange.records import Intrinsic
 from gossamer_ir.intrinsics.block_products import factor_text
-
-TILE = 32
-"""The rows and the features of a tile: the largest square one whose sums, operands and metadata fit the 255
-registers of a thread, as ptxas 13.0 and 13.5 say. A warp loads 2.9 times fewer bytes for an
-instruction than with the tile of one instruction (float16: 448 instead of 1280)."""
-PAIRED_TILE = 16
-"""The same for the pattern 4:8 in pairs, whose elements are bytes until an instruction reads them: with 32,
-ptxas 13.5 keeps registers in local memory for sm_86 and sm_89."""
 
 _HEADER = """
 @T.prim_func
@@ -127,8 +119,7 @@ def n_m_intrinsic(product: ProductIntrinsic, *, tile: int | None = None) -> Intr
     features, a multiple of 16; None means the largest that fits the registers. Two warpgroups have 128 rows
     together, and `tile` features, a multiple of 32."""
     if tile is None:
-        tile = PAIRED_TILE if product.pattern.unit_columns > 1 else TILE
-        tile = WARPGROUP_TILE if product.is_of_warpgroup else tile
+        tile = product.tile.features
     texts = _texts_of_pattern(product.pattern) | _texts_of_dtypes(product) | {"tile": str(tile)}
     at = "vi, vq{vs}{vp}".format(**texts)
     semantics = {
