@@ -6,6 +6,8 @@ from msgspec.structs import replace
 
 from gossamer_ir.core.annotations import CHECK_INDEX_ARRAYS
 from gossamer_ir.nodes import Module
+from gossamer_lower.host.index_array_tests.row_loop import row_loop_of
+from gossamer_lower.host.index_array_tests.tested_blocks import in_tested_blocks
 from gossamer_lower.lowering_pass import lowering_pass
 
 
@@ -55,10 +57,6 @@ def check_index_arrays(module: Module) -> Module:
     entry = next(function for function in module.functions if function.name == module.entry)
     if not dict(entry.annotations).get(CHECK_INDEX_ARRAYS):
         return module
-    # Imported late: few modules have the annotation.
-    from gossamer_lower.host.index_array_tests.row_loop import row_loop_of
-    from gossamer_lower.host.index_array_tests.tested_blocks import in_tested_blocks
-
     row_loop = row_loop_of(module)
     if row_loop is None:
         return module

@@ -29,6 +29,7 @@ from gossamer_ir.traversal.names import Namer, namer_of
 from gossamer_ir.traversal.rewrite import rewrite_body
 from gossamer_ir.traversal.walk import stmts, walk
 from gossamer_lower.lowering_pass import lowering_pass, map_functions
+from gossamer_lower.statements.lane_accumulation import accumulate_by_lane
 
 
 @lowering_pass(
@@ -90,9 +91,6 @@ def _lower_loop(loop: For, allocated: Set[str], namer: Namer) -> For:
             or not is_shared(loop, node.buffer)
         ):
             return None
-        # Imported late: few programs accumulate into shared elements.
-        from gossamer_lower.statements.lane_accumulation import accumulate_by_lane
-
         atomic = atomic_of(node) or accumulate_by_lane(node, namer)
         if atomic is None:
             raise _unsupported_error(node.buffer)
