@@ -19,11 +19,11 @@ from typing import TypeAlias
 import gossamer
 from benchmarks.contenders.contender import Prepare, Prepared, UnavailableError
 from benchmarks.operator_case import OperatorCase
-from gossamer.build_kernels import build_kernel
+from gossamer.build_kernels import KERNELS
 from gossamer.operator_calls.operands.checked_operands import (
     has_one_kernel,
     kernel_arguments,
-    kernel_request,
+    kernel_spec,
 )
 from gossamer.operator_calls.operator_program import module_of
 from gossamer.operators import NAMES, operator_named
@@ -60,10 +60,10 @@ def prepare_with_rule(case: OperatorCase, threads: int, *, rule: VariantRule) ->
     operator = operator_named(case.op)
     operands = operator.operands(from_scipy(case.csr), *case.operands)
     assert has_one_kernel(operands), "a tensor is in CSR"
-    program, variant, stats, format = kernel_request(operands, operator.program)
+    program, variant, stats, format = kernel_spec(operands, operator.program)
     module = module_of(program, variant, format)
     schedule = rule(module, machine_for(TARGET), stats)
-    kernel = build_kernel(module, target=TARGET, schedule=schedule).kernel
+    kernel = KERNELS.build_module(module, target=TARGET, schedule=schedule).kernel
     arguments = kernel_arguments(operands, program, case.out)
     bound = kernel.bind(verified=operands.matrix.verified, **arguments)
     return Prepared(bound, partial(gossamer.set_num_threads, threads))

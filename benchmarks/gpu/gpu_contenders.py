@@ -91,7 +91,7 @@ def _bound_operator(case: OperatorCase, out: Any, placed: Any, target: str) -> A
 
 
 def _bound_n_m(case: OperatorCase, out: Any, placed: Any, target: str) -> Any:
-    from gossamer.operator_calls.operands.checked_operands import kernel_arguments, kernel_request
+    from gossamer.operator_calls.operands.checked_operands import kernel_arguments, kernel_spec
     from gossamer.operator_calls.operator_kernels import kernel_for
     from gossamer.operators.matmul_24 import PROGRAM, operands
     from gossamer_formats import prune
@@ -107,7 +107,7 @@ def _bound_n_m(case: OperatorCase, out: Any, placed: Any, target: str) -> Any:
     checked = operands(
         matrix, _stored_values(right, dtype), dtype if dtype in FLOAT8_OPERANDS else None
     )
-    kernel = kernel_for(kernel_request(checked, PROGRAM), target=target).kernel
+    kernel = kernel_for(kernel_spec(checked, PROGRAM), target=target).kernel
     arguments = kernel_arguments(checked, PROGRAM, out)
     on_device = {
         name: placed(value) for name, value in arguments.items() if name in ("a", "indices", "b")

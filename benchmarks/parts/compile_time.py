@@ -48,7 +48,7 @@ if done_before != "import gossamer":
         package = importlib.import_module(name)
         for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
             importlib.import_module(module.name)
-from gossamer.operator_calls.operator_kernels import KernelRequest, kernel_for
+from gossamer.operator_calls.operator_kernels import KernelSpec, kernel_for
 from gossamer.operators import operator_named
 from gossamer.operator_calls.operator_program import Variant
 from gossamer_ir.interchange.records import Stats
@@ -59,7 +59,7 @@ stats = Stats(rows=170_000, columns=170_000, nnz=1_200_000, longest_row=9_000, e
 def script_to_callable(name):
     program = operator_named(name).program
     variant = Variant(features=features if program.features else None)
-    return kernel_for(KernelRequest(program, variant, stats))
+    return kernel_for(KernelSpec(program, variant, stats))
 
 
 if done_before == "another kernel":

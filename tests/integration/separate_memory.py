@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from gossamer import build_kernels, resolve_target
+from gossamer import resolve_target
+from gossamer.build_kernels import KERNELS
 from gossamer_backend import Registry
 
 FOLDER = Path(__file__).resolve().parents[1] / "plugins/separate"
@@ -26,5 +27,5 @@ def install_separate_memory(folder: Path, monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.syspath_prepend(str(folder))
     monkeypatch.setenv("GOSSAMER_CACHE_DIR", str(folder / "cache"))
     monkeypatch.setattr(resolve_target, "registry", Registry())
-    monkeypatch.setattr(build_kernels, "_kernels_by_key", {})
+    KERNELS.forget()
     importlib.invalidate_caches()

@@ -16,7 +16,7 @@ import pytest
 from scipy import sparse
 
 import gossamer
-from gossamer.build_kernels import build_kernel
+from gossamer.build_kernels import KERNELS
 from gossamer.operator_calls.operator_program import Variant, module_of
 from gossamer.operators import operator_named
 from gossamer.pipeline import lower_by_stage, schedule_for_target
@@ -128,7 +128,7 @@ def test_kernels_are_exact_on_every_matrix(op, dtype, index, threads):
             continue
         dense = dense_for(case, op)
         result, arrays = arguments(op, case, dense)
-        build_kernel(program(op, dtype, index), stats=stats_of(case)).kernel(**arrays)
+        KERNELS.build_module(program(op, dtype, index), stats=stats_of(case)).kernel(**arrays)
         assert_exact(op, case, dense, result)
     gossamer.set_num_threads(before)
 
@@ -143,7 +143,7 @@ def test_a_kernel_can_be_built_from_the_bytes_of_any_stage(stage):
     case = next(each for each in csr_cases() if each.name == "a power law")
     dense = dense_for(case, "spmm")
     result, arrays = arguments("spmm", case, dense)
-    build_kernel(loads(encoded_at(stage, case)), stats=stats_of(case)).kernel(**arrays)
+    KERNELS.build_module(loads(encoded_at(stage, case)), stats=stats_of(case)).kernel(**arrays)
     assert_exact("spmm", case, dense, result)
 
 
@@ -160,7 +160,7 @@ def test_a_backend_takes_the_bytes_of_the_flat_stage():
 def test_accesses_of_parallel_flat_code_from_outside_are_not_trusted():
     case = next(each for each in csr_cases() if each.name == "a power law")
     with pytest.raises(UnsupportedError) as caught:
-        build_kernel(loads(encoded_at("flat", case)))
+        KERNELS.build_module(loads(encoded_at("flat", case)))
     assert caught.value.code == "lower.bounds_check_flat.not_proved"
 
 
@@ -179,7 +179,7 @@ def test_any_feature_size_keeps_within_rounding(features):
 
 BUILD = """
 import json, sys
-from gossamer.build_kernels import build_kernel
+from gossamer.build_kernels import KERNELS
 from gossamer.operators import operator_named
 from gossamer.operator_calls.operator_program import Variant, module_of
 from gossamer_backend import ArtifactCache
@@ -194,7 +194,7 @@ SCHEDULES = {
     ),
 }
 module = module_of(operator_named("spmm").program, Variant(features=9))
-built = build_kernel(module, stats=Stats(9, 9, 30, 9, 0), schedule=SCHEDULES[sys.argv[1]])
+built = KERNELS.build_module(module, stats=Stats(9, 9, 30, 9, 0), schedule=SCHEDULES[sys.argv[1]])
 record = {"cached": built.is_cached}
 record["entries"] = ArtifactCache().info().entries
 record["lowered"] = "gossamer_lower" in sys.modules
@@ -245,13 +245,13 @@ def test_the_installed_command_checks_its_result(op, tmp_path):
 
 NAMED = """
 import json, sys
-from gossamer.operator_calls.operator_kernels import KernelRequest, kernel_for
+from gossamer.operator_calls.operator_kernels import KernelSpec, kernel_for
 from gossamer.operators import operator_named
 from gossamer.operator_calls.operator_program import Variant
 from gossamer_ir.interchange.records import Stats
 
-request = KernelRequest(operator_named("spmm").program, Variant(features=9), Stats(9, 9, 30, 9, 0))
-built = kernel_for(request)
+spec = KernelSpec(operator_named("spmm").program, Variant(features=9), Stats(9, 9, 30, 9, 0))
+built = kernel_for(spec)
 slow = ("llvmlite", "gossamer_ir.script.parse", "gossamer_lower", "importlib.metadata")
 unneeded = (
     "gossamer_ir.script.print",

@@ -12,8 +12,8 @@ from scipy.sparse import csr_array
 
 import gossamer as gs
 from gossamer import build_kernels, resolve_target
+from gossamer.build_kernels import KERNELS
 from gossamer.cli import main
-from gossamer.operator_calls import operator_kernels
 from gossamer.pipeline import stage_texts
 from gossamer.resolve_target import extension_points
 from gossamer_backend import PluginWarning, Registry
@@ -71,7 +71,7 @@ def forget(monkeypatch):
     points = resolve_target.extension_points
     monkeypatch.setattr(resolve_target, "registry", Registry(extension_points=points))
     monkeypatch.setattr("gossamer.cli.commands.backends.registry", resolve_target.registry)
-    monkeypatch.setattr(build_kernels, "_kernels_by_key", {})
+    KERNELS.forget()
     build_kernels._extension_versions.cache_clear()
 
 
@@ -154,15 +154,15 @@ def test_other_programs_and_backends_are_as_before():
 
 def test_a_kernel_made_without_it_is_not_used_with_it(install, root, monkeypatch):
     flat = 'Pass("zero", "flat", lambda module: module)'
-    before = build_kernels.build_kernel(SCALE)
-    assert build_kernels.build_kernel(SCALE).key == before.key
+    before = KERNELS.build_module(SCALE)
+    assert KERNELS.build_module(SCALE).key == before.key
     install("acme-passes", IMPORTS + PASS.format(flat), {"generic-cpu.acme": "acme_passes"})
-    installed = build_kernels.build_kernel(SCALE)
+    installed = KERNELS.build_module(SCALE)
     assert installed.key != before.key
     forget(monkeypatch)
-    assert build_kernels.build_kernel(SCALE).key == installed.key
+    assert KERNELS.build_module(SCALE).key == installed.key
     install("acme-passes", IMPORTS, {"generic-cpu.acme": "acme_passes"}, version="2.0")
-    assert build_kernels.build_kernel(SCALE).key not in (before.key, installed.key)
+    assert KERNELS.build_module(SCALE).key not in (before.key, installed.key)
 
 
 def test_a_cached_kernel_is_found_without_importing_extensions(doubling, monkeypatch):
@@ -171,7 +171,6 @@ def test_a_cached_kernel_is_found_without_importing_extensions(doubling, monkeyp
     for _ in range(2):  # compiled, then loaded
         sys.modules.pop("acme_doubling", None)
         forget(monkeypatch)
-        operator_kernels._built.clear()
         gs.spmv.forget()
         gs.spmv(csr_array(np.eye(3, dtype=np.float32)), x)
     assert "acme_doubling" not in sys.modules

@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 import gossamer as gs
-from gossamer import build_kernels, resolve_target
+from gossamer import resolve_target
+from gossamer.build_kernels import KERNELS
 from gossamer.cli import main
 from gossamer.operators.spmv import SCRIPT
 from gossamer_backend import Registry
@@ -83,9 +84,7 @@ def install(tmp_path, monkeypatch, root):
     monkeypatch.syspath_prepend(str(tmp_path))
     monkeypatch.setenv("GOSSAMER_CACHE_DIR", str(tmp_path / "cache"))
     monkeypatch.setattr(resolve_target, "registry", Registry())
-    monkeypatch.setattr(
-        build_kernels, "_kernels_by_key", {}
-    )  # the versions of these plugins do not differ
+    KERNELS.forget()  # the versions of these plugins do not differ
 
     def add(schedule, result="module"):
         text = PLUGIN.format(schedule=schedule, result=result)

@@ -102,7 +102,7 @@ TABLE = (
     Border("gossamer", "lower", "gossamer_lower.internal_api", "apply_record"),
     Border("gossamer", "lower", "gossamer_lower.internal_api", "PassRecord.require_kept_promise"),
     Border("gossamer", "lower", "gossamer_lower.internal_api", "bounds_checks_of"),
-    Border("gossamer", "backend", "gossamer_backend", "name_key"),
+    Border("gossamer", "backend", "gossamer_backend", "program_key"),
     Border("gossamer", "backend", "gossamer_backend", "request_key"),
     Border("gossamer", "backend", "gossamer_backend", "object_key"),
     Border("gossamer", "backend", "gossamer_backend", "ArtifactCache.get"),

@@ -155,7 +155,7 @@ def test_the_steps_for_a_gpu_are_those_of_the_backend(page, matrix, dense, tmp_p
 
 def cache_names(path):
     """Return the module-level containers and memoized results of a file."""
-    made = re.compile(r".*\bMemoKey\b.*\(|WeakValueDictionary\(|\{\}$", re.DOTALL)
+    made = re.compile(r".*\bMemoKey\b.*\(|KernelCache\(|WeakValueDictionary\(|\{\}$", re.DOTALL)
     for node in ast.parse(path.read_text()).body:
         if isinstance(node, (ast.Assign, ast.AnnAssign)) and node.value is not None:
             target = node.targets[0] if isinstance(node, ast.Assign) else node.target

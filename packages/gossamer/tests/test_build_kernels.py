@@ -18,8 +18,7 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-import gossamer.build_kernels
-import gossamer.operator_calls.operator_kernels
+from gossamer.build_kernels import KERNELS
 from gossamer_backend import ArtifactCache
 from gossamer_backend.cache.entry import pack_entry
 from gossamer_ir.script import parse_module
@@ -180,13 +179,13 @@ def scale(x: T.handle, n: T.int64):
 def store(tmp_path, monkeypatch):
     """An empty cache for this process, which has loaded nothing from it."""
     monkeypatch.setenv("GOSSAMER_CACHE_DIR", str(tmp_path))
-    monkeypatch.setattr(gossamer.build_kernels, "_kernels_by_key", {})
+    KERNELS.forget()
     return ArtifactCache()
 
 
-def build(monkeypatch, target="generic-cpu"):
-    monkeypatch.setattr(gossamer.build_kernels, "_kernels_by_key", {})
-    return gossamer.build_kernels.build_kernel(parse_module(SCRIPT), target=target)
+def build(target="generic-cpu"):
+    KERNELS.forget()
+    return KERNELS.build_module(parse_module(SCRIPT), target=target)
 
 
 def the_artifact(store):
@@ -194,28 +193,28 @@ def the_artifact(store):
     return max(store.path.glob("*.artifact"), key=lambda path: path.stat().st_size)
 
 
-def test_no_flipped_byte_of_a_real_entry_is_overlooked(store, monkeypatch):
-    built = build(monkeypatch)
+def test_no_flipped_byte_of_a_real_entry_is_overlooked(store):
+    built = build()
     path = the_artifact(store)
     data = path.read_bytes()
     for at in range(len(data)):
         path.write_bytes(data[:at] + bytes([data[at] ^ 0xFF]) + data[at + 1 :])
         assert store.get(path.stem) is None
         assert not path.exists()
-    assert not build(monkeypatch).is_cached
+    assert not build().is_cached
     assert path.read_bytes()[:44] == data[:44]
-    assert build(monkeypatch).kernel.artifact.signature == built.kernel.artifact.signature
+    assert build().kernel.artifact.signature == built.kernel.artifact.signature
 
 
-def test_the_entry_of_another_cpu_under_the_right_name_is_a_miss(store, monkeypatch):
-    build(monkeypatch, "generic-cpu:cpu=x86-64")
+def test_the_entry_of_another_cpu_under_the_right_name_is_a_miss(store):
+    build("generic-cpu:cpu=x86-64")
     of_another_cpu = the_artifact(store).read_bytes()
     store.clear()
-    build(monkeypatch)
+    build()
     mine = the_artifact(store)
     mine.write_bytes(of_another_cpu)
-    assert not build(monkeypatch).is_cached
-    assert build(monkeypatch).is_cached
+    assert not build().is_cached
+    assert build().is_cached
     assert mine.read_bytes() != of_another_cpu
 
 
@@ -227,16 +226,16 @@ FOREIGN = {
 
 
 @pytest.mark.parametrize("change", FOREIGN.values(), ids=FOREIGN.keys())
-def test_an_intact_entry_that_the_backend_refuses_is_made_again(store, monkeypatch, change):
+def test_an_intact_entry_that_the_backend_refuses_is_made_again(store, change):
     """Only a bug or a forger makes such an entry: its checksum and key are correct."""
-    artifact = build(monkeypatch).kernel.artifact
+    artifact = build().kernel.artifact
     path = the_artifact(store)
     foreign = replace(artifact, **change)
     path.write_bytes(pack_entry(path.stem, "artifact", payload=foreign.encode()))
-    backend = build(monkeypatch)
+    backend = build()
     assert not backend.is_cached
     assert backend.kernel.artifact.backend_version == artifact.backend_version
-    assert build(monkeypatch).is_cached
+    assert build().is_cached
 
 
 def test_the_command_shows_size_and_limit(command, tmp_path, monkeypatch):
@@ -268,8 +267,7 @@ def test_a_command_whose_cache_cannot_be_used_says_so_once(
 ):
     (tmp_path / "file").touch()
     monkeypatch.setenv("GOSSAMER_CACHE_DIR", str(tmp_path / "file"))
-    monkeypatch.setattr(gossamer.build_kernels, "_kernels_by_key", {})
-    monkeypatch.setattr(gossamer.operator_calls.operator_kernels, "_built", {})
+    KERNELS.forget()
     with warnings.catch_warnings():
         warnings.simplefilter("default")
         output = command("run", "spmv", "--matrix", matrix_file, "--check")

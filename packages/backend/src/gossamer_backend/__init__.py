@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from gossamer_backend.arguments.device import HOST, Device
     from gossamer_backend.artifact import Artifact
     from gossamer_backend.cache.artifact_cache import ArtifactCache, CacheInfo, CacheWarning
-    from gossamer_backend.cache.keys import name_key, object_key, request_key
+    from gossamer_backend.cache.keys import object_key, program_key, request_key
     from gossamer_backend.cache.versions import package_versions
     from gossamer_backend.call.abi import Workspace
     from gossamer_backend.call.context import CallContext
@@ -58,7 +58,7 @@ _HOMES = {
     "Workspace": "gossamer_backend.call.abi",
     "get_num_threads": "gossamer_backend.call.threads",
     "is_capability": "gossamer_backend.registry.capabilities",
-    "name_key": "gossamer_backend.cache.keys",
+    "program_key": "gossamer_backend.cache.keys",
     "object_key": "gossamer_backend.cache.keys",
     "package_versions": "gossamer_backend.cache.versions",
     "request_key": "gossamer_backend.cache.keys",
@@ -92,7 +92,7 @@ __all__ = [
     "Workspace",
     "get_num_threads",
     "is_capability",
-    "name_key",
+    "program_key",
     "object_key",
     "package_versions",
     "request_key",

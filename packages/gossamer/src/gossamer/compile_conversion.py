@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import cache, partial
 
-from gossamer.build_kernels import build_by_identity
+from gossamer.build_kernels import KERNELS
 from gossamer.resolve_target import machine_for
 from gossamer.targets import DEFAULT_TARGET
 from gossamer_backend import Kernel
@@ -19,7 +19,7 @@ def compile_conversion(module: Module) -> Kernel:
 
     The schedule is computed only if no cache has the kernel. Raises as `gossamer.compile` does.
     """
-    return build_by_identity(b"conversion " + dumps(module), partial(_schedule, module)).kernel
+    return KERNELS.build_program(b"conversion " + dumps(module), partial(_schedule, module)).kernel
 
 
 @cache

@@ -29,6 +29,12 @@ if TYPE_CHECKING:
     from gossamer_backend.internal_api import Plugin
 
 
+def stats_for_rules(stats: Stats | None) -> Stats | None:
+    """Return the stats that rules see of a matrix: those of its class, so that similar matrices share a
+    schedule and its kernel."""
+    return None if stats is None else stats.representative()
+
+
 def schedule_for_target(module: Module, target: Target, stats: Stats | None) -> Schedule:
     """Return the schedule that the rules of plugins for the target choose, else the general rules. Those
     return an empty schedule for modules after the coordinate stage. The module is verified first."""
@@ -36,9 +42,9 @@ def schedule_for_target(module: Module, target: Target, stats: Stats | None) -> 
 
 
 def report_for_target(module: Module, target: Target, stats: Stats | None) -> ScheduleReport:
-    """Return the schedule of `schedule_for_target` with the reasons that the rule gives. Rules see the class
-    of the stats. Of a space of schedules, it is the prior."""
-    stats = stats.representative() if stats is not None else None
+    """Return the schedule of `schedule_for_target` with the reasons that the rule gives. Of a space of
+    schedules, it is the prior."""
+    stats = stats_for_rules(stats)
     space = _space_of_plugins(module, target, stats)
     if space is not None:
         return space.prior
@@ -49,7 +55,7 @@ def report_for_target(module: Module, target: Target, stats: Stats | None) -> Sc
 
 def space_for_target(module: Module, target: Target, stats: Stats | None) -> ScheduleSpace:
     """Return all schedules of the rule that `report_for_target` uses; that one is the first."""
-    stats = stats.representative() if stats is not None else None
+    stats = stats_for_rules(stats)
     space = _space_of_plugins(module, target, stats)
     if space is not None:
         return space

@@ -7,7 +7,7 @@ import pytest
 from scipy import sparse
 
 import gossamer as gs
-from gossamer.build_kernels import build_by_identity, fact_checker
+from gossamer.build_kernels import KERNELS, fact_checker
 from gossamer_backend import GeneratedCheck
 from gossamer_backend.arguments.fact_errors import require_facts
 from gossamer_backend.call.threads import reset_num_threads, set_num_threads
@@ -29,7 +29,7 @@ from gossamer_ir.nodes import (
 LENGTH = index_var("n")
 IN_RANGE, OFFSETS = InRange("X", index(0), LENGTH), (Monotone("P"),)
 CHECK = GeneratedCheck(
-    lambda name, program: build_by_identity(name, program).kernel, max_numpy_elements=-1
+    lambda name, program: KERNELS.build_program(name, program).kernel, max_numpy_elements=-1
 )
 SIZES = (0, 1, 2, 3, 63, 64, 65, 4095, 4096, 4097, 9000)
 

@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import pytest
 
-from gossamer.build_kernels import build_kernel
+from gossamer.build_kernels import KERNELS
 from gossamer.pipeline import lower_by_stage
 from gossamer_backend import Kernel
 from gossamer_ir.errors import UserError
@@ -57,7 +57,9 @@ def _program(text: str, dtype: str, index: str, dtypes: tuple[tuple[str, str], .
 @lru_cache(maxsize=8)
 def kernels(module: Module) -> tuple[Kernel, ...]:
     """The kernel without a schedule, and the one with the schedule of the rules."""
-    return tuple(build_kernel(module, schedule=schedule).kernel for schedule in (Schedule(), None))
+    return tuple(
+        KERNELS.build_module(module, schedule=schedule).kernel for schedule in (Schedule(), None)
+    )
 
 
 @lru_cache(maxsize=8)

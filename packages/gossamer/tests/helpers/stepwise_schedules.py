@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from script_runs import call, copied
 
-from gossamer.build_kernels import build_kernel
+from gossamer.build_kernels import KERNELS
 from gossamer.pipeline import next_stage
 from gossamer_backend import Registry
 from gossamer_ir.interchange.records import SCHEDULED_STAGES, Schedule
@@ -54,7 +54,7 @@ def require_schedule(
 ) -> None:
     """Every step of a schedule leaves the expected arrays (within a tolerance), and so does the kernel."""
     steps, schedule = scheduled(module, **steps_by_stage)
-    kernel = build_kernel(module, schedule=schedule).kernel
+    kernel = KERNELS.build_module(module, schedule=schedule).kernel
     for number, scheduled_module in enumerate(steps):
         program = InterpretedKernel(scheduled_module, vscale=1, chunks=1)
         (function,) = scheduled_module.functions

@@ -8,7 +8,7 @@ from csr_matrices import integers
 from scipy import sparse
 
 import gossamer as gs
-from gossamer import build_kernels
+from gossamer.build_kernels import KERNELS
 from gossamer.operators.spmm import SCRIPT
 from gossamer.operators.spmv import SCRIPT as SPMV
 from gossamer_formats import csr
@@ -119,16 +119,8 @@ def test_slots_without_an_element_do_not_read_operands():
     assert np.array_equal(gs.decompose(stored, "hyb") @ dense, [[5], [np.inf]])
 
 
-def test_parts_of_equal_format_and_width_are_compiled_once(monkeypatch):
-    compiled = []
-    build = build_kernels.build_by_identity
-
-    def counted(*args, **keywords):
-        compiled.append(args)
-        return build(*args, **keywords)
-
-    monkeypatch.setattr(build_kernels, "build_by_identity", counted)
-    # No other test asks for this number of columns, so that no kernel is in memory.
+def test_parts_of_equal_format_and_width_are_compiled_once():
+    KERNELS.forget()
     stored, dense = matrix((60, 64), density=0.3), integers((64, 11))
     classes = set()
     for partitions in (8, 16):
@@ -141,9 +133,9 @@ def test_parts_of_equal_format_and_width_are_compiled_once(monkeypatch):
         assert len(values) < len(A.parts)
         assert np.array_equal(gs.spmm(A, dense), stored @ dense)
         classes |= values
-        assert len(compiled) == len(classes)
+        assert len(KERNELS) == len(classes)
     gs.spmm(A, dense)
-    assert len(compiled) == len(classes)
+    assert len(KERNELS) == len(classes)
 
 
 def test_a_rewritten_program_is_compiled_for_all_parts():

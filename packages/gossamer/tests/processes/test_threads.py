@@ -16,7 +16,7 @@ import race_setup
 from scipy import sparse
 
 import gossamer as gs
-from gossamer.build_kernels import build_by_identity, fact_checker
+from gossamer.build_kernels import KERNELS, fact_checker
 from gossamer_backend.call.threads import reset_num_threads, set_num_threads
 from gossamer_formats import from_scipy
 
@@ -138,7 +138,7 @@ def test_a_bound_call_keeps_its_arrays_alive():
 
 
 def test_an_output_outlives_its_owner_while_it_is_bound():
-    kernel = build_by_identity(b"an output", lambda: race_module()).kernel
+    kernel = KERNELS.build_program(b"an output", lambda: race_module()).kernel
     y = np.ones(1000, np.float32)
     watched = weakref.ref(y)
     step = kernel.bind(x=y)
@@ -158,11 +158,9 @@ def race_module():
 
 
 def test_a_bound_call_keeps_its_kernel_when_every_cache_forgets_it():
-    from gossamer import build_kernels
-
     values = np.ones(10, np.float32)
     step = gs.compile(race_setup.SCRIPT.replace("FACTOR", "3")).bind(values)
-    build_kernels._kernels_by_key.clear()
+    KERNELS.forget()
     gc.collect()
     step()
     assert values.tolist() == [3.0] * 10

@@ -7,7 +7,7 @@ import pytest
 from sparse_programs import SMALL, matrices, values
 
 import gossamer
-from gossamer.build_kernels import build_kernel
+from gossamer.build_kernels import KERNELS
 from gossamer.pipeline import lower_by_stage
 from gossamer_backend.call.threads import reset_num_threads
 from gossamer_ir.interchange.records import Schedule, Step
@@ -203,7 +203,7 @@ def test_kernels_are_exact(name, dtype, index, threads):
     script, iteration, steps = SCHEDULES[name]
     gossamer.set_num_threads(threads)
     module = module_of(script, dtype, index)
-    kernel = build_kernel(module, schedule=schedule(iteration, *steps)).kernel
+    kernel = KERNELS.build_module(module, schedule=schedule(iteration, *steps)).kernel
     names = [param.name for param in module.functions[0].params]
     for matrix in matrices(dtype, index):
         for features in (1, 24):
@@ -240,7 +240,7 @@ def main(a: T.handle, x: T.handle, out: T.handle, p: T.handle, q: T.handle, p2: 
 def test_trees_of_three_axes(axes, index):
     module = parse_module(TREE.replace("AXES", axes))
     module = specialize(module, {}, dtypes={"J": index, "L": index})
-    kernel = build_kernel(module).kernel
+    kernel = KERNELS.build_module(module).kernel
     for matrix in matrices("float32", index):
         nnz = len(matrix.indices)
         counts = np.arange(nnz) * 5 % 7

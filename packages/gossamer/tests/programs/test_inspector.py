@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from gossamer.build_kernels import build_kernel
+from gossamer.build_kernels import KERNELS
 from gossamer.operators.sddmm import SCRIPT
 from gossamer.pipeline import lower_by_stage
 from gossamer_ir.errors import ArgumentError
@@ -78,11 +78,11 @@ def test_rows_are_searched_once_and_read_in_every_call(number, index, dtype):
     }
     expected = np.einsum("ek,ek->e", arguments["x"][row_of], arguments["y"][case.indices])
     rows = np.full(case.nnz, -7, dtype)
-    build_kernel(first, schedule=Schedule()).kernel(indptr=case.indptr, J_indptr_found=rows)
+    KERNELS.build_module(first, schedule=Schedule()).kernel(indptr=case.indptr, J_indptr_found=rows)
     np.testing.assert_array_equal(rows, row_of)
     for schedule in (Schedule(), grouped()):
         out = np.full(case.nnz, np.nan, "float32")
-        kernel = build_kernel(second, schedule=schedule).kernel
+        kernel = KERNELS.build_module(second, schedule=schedule).kernel
         _call(kernel, arguments | {"out": out, "J_indptr_found": rows, "m": m, "n": n})
         np.testing.assert_array_equal(out, expected)
     out = np.full(case.nnz, np.nan, "float32")

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from script_runs import assert_everywhere, call, program, results
 
-from gossamer.build_kernels import build_kernel
+from gossamer.build_kernels import KERNELS
 from gossamer.pipeline import lower_by_stage
 from gossamer_ir.analysis.statements.reductions import identity
 from gossamer_ir.errors import ArgumentError, ScheduleError
@@ -244,7 +244,7 @@ def test_elements_that_are_looked_up_are_combined_together_or_not_at_all():
             with pytest.raises(GuardFailed):
                 run(lowered, copies)
         with pytest.raises(ArgumentError) as caught:
-            call(build_kernel(module, schedule=Schedule()).kernel, kernel_arguments)
+            call(KERNELS.build_module(module, schedule=Schedule()).kernel, kernel_arguments)
         assert caught.value.code == "kernel.out_of_bounds"
 
 
@@ -252,7 +252,7 @@ def test_elements_that_are_looked_up_are_combined_together_or_not_at_all():
 
 
 def scheduled(module, *steps, stage="loop"):
-    return build_kernel(module, schedule=Schedule(**{stage: tuple(steps)}))
+    return KERNELS.build_module(module, schedule=Schedule(**{stage: tuple(steps)}))
 
 
 def step(op, **args):
@@ -297,7 +297,7 @@ def argmax_case():
 @pytest.mark.parametrize("steps", ACCEPTED.values(), ids=ACCEPTED)
 def test_schedules_keep_what_a_declared_reducer_gives(steps):
     module, plain, moved = program("argmax_rows"), argmax_case(), argmax_case()
-    call(build_kernel(module, schedule=Schedule()).kernel, plain)
+    call(KERNELS.build_module(module, schedule=Schedule()).kernel, plain)
     call(scheduled(module, *steps).kernel, moved)
     for name in ("columns", "values"):
         np.testing.assert_array_equal(moved[name], plain[name])
@@ -354,7 +354,7 @@ def columns(a: T.handle, where: T.handle, y: T.handle, m: T.int64, n: T.int64):
     steps = [step("split", loop="k", factors=(None, 8)), step("vectorize", loop="k_1")]
     for schedule in (Schedule(), Schedule(loop=tuple(steps))):
         arguments = {"a": a, "where": np.zeros(21, "int64"), "y": np.zeros(21, "float32")}
-        call(build_kernel(module, schedule=schedule).kernel, arguments | {"m": 13, "n": 21})
+        call(KERNELS.build_module(module, schedule=schedule).kernel, arguments | {"m": 13, "n": 21})
         np.testing.assert_array_equal(arguments["where"], a.argmax(axis=0))
         np.testing.assert_array_equal(arguments["y"], a.max(axis=0))
 

@@ -10,7 +10,7 @@ import pytest
 from sparse_programs import ELEMENTS, PROGRAMS, SMALL, TIMES_DENSE, TIMES_VECTOR, matrices
 
 import gossamer
-from gossamer.build_kernels import build_kernel
+from gossamer.build_kernels import KERNELS
 from gossamer.pipeline import lower_by_stage, schedule_for_target
 from gossamer_backend.call.threads import reset_num_threads
 from gossamer_ir.errors import UserError
@@ -61,7 +61,7 @@ def text_of(name, stats=None, **options):
 
 
 def call_kernel(module, call, stats=None):
-    kernel = build_kernel(module, stats=stats).kernel
+    kernel = KERNELS.build_module(module, stats=stats).kernel
     names = [param.name for param in kernel.signature.buffers]
     sizes = [param.name for param in kernel.signature.scalars]
     kernel(**{name: call.arguments[name] for name in (*names, *sizes)})
@@ -243,7 +243,7 @@ def test_stored_rows_that_are_not_what_the_axis_says_are_refused(rows):
         "indices_i": np.array(rows, np.int32), "indptr_j": np.array([0, 1, 2], np.int32),
         "indices_j": np.array([0, 3], np.int32),
     }  # fmt: skip
-    kernel = build_kernel(module_of(program.script, feat=3)).kernel
+    kernel = KERNELS.build_module(module_of(program.script, feat=3)).kernel
     with pytest.raises(UserError, match="indices_i"):
         kernel(**arguments)
     assert (arguments["c"] == 7).all()
@@ -277,7 +277,7 @@ def test_stored_rows_in_no_order_are_summed_one_after_the_other(loose):
         run(stage, {**arguments, "c": c})
         np.testing.assert_array_equal(c, expected)
     c = np.full((9, 3), 7, np.float32)
-    kernel = build_kernel(module).kernel
+    kernel = KERNELS.build_module(module).kernel
     kernel(**{param.name: {**arguments, "c": c}[param.name] for param in kernel.signature.buffers})
     np.testing.assert_array_equal(c, expected)
 
@@ -305,7 +305,7 @@ def main(a: T.handle, b: T.handle, c: T.handle, w: T.handle, indptr: T.handle, i
 
 @pytest.mark.parametrize("sizes", [{}, {"feat": 24}])
 def test_rows_that_are_looked_up_are_guarded(sizes):
-    kernel = build_kernel(specialize(parse_module(LOOKED_UP), sizes)).kernel
+    kernel = KERNELS.build_module(specialize(parse_module(LOOKED_UP), sizes)).kernel
     for matrix in matrices("float32", "int32"):
         call = PROGRAMS["csr times dense"].call(matrix, 24)
         order = np.arange(matrix.shape[1], dtype=np.int32)[::-1].copy()

@@ -8,7 +8,7 @@ from scipy import sparse
 from script_runs import call
 from stepwise_schedules import INTRINSICS, integers, require_schedule, step
 
-from gossamer.build_kernels import build_kernel
+from gossamer.build_kernels import KERNELS
 from gossamer_ir.script import parse_module
 from gossamer_testkit.examples import MATMUL, SPMM
 
@@ -91,7 +91,7 @@ def test_tiles_of_a_product_are_outer_products():
 def test_what_is_emitted_is_compiled(intrinsic):
     """Natively, too, the semantics and the implementation compute the same."""
     texts = (intrinsic.semantics, intrinsic.implementation)
-    kernels = [build_kernel(parse_module(text)).kernel for text in texts]
+    kernels = [KERNELS.build_module(parse_module(text)).kernel for text in texts]
     (function,) = parse_module(texts[0]).functions
     dtype = function.buffers[0].dtype
     for length in (0, 5, 67):

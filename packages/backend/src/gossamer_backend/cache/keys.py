@@ -1,4 +1,4 @@
-"""The keys of the cache: of requests (by name, or by coordinate module), and of compiled objects.
+"""The keys of the cache: of programs, of requests, and of compiled objects.
 
 A key is the SHA-256 of everything that the result depends on; each part is preceded by its length.
 """
@@ -43,24 +43,24 @@ def request_key(
 
 
 @typed
-def name_key(
-    name: bytes,
+def program_key(
+    program: bytes,
     stats: Stats | None,
     *,
     target: Target | str,
     machine: Machine,
     versions: Mapping[str, str],
 ) -> str:
-    """Return the key of a named program with the schedule that rules choose for a machine and these stats;
-    `target` and `versions` as in `request_key`.
+    """Return the key of a program with the schedule that rules choose for a machine and these stats. The
+    bytes identify the program; `target` and `versions` as in `request_key`.
 
     >>> options = {"target": "toy", "machine": Machine(), "versions": {}}
-    >>> key = name_key(b"spmv", None, **options)
-    >>> len(key), key == name_key(b"spmm", None, **options)
+    >>> key = program_key(b"spmv", None, **options)
+    >>> len(key), key == program_key(b"spmm", None, **options)
     (64, False)
     """
     facts = b"" if stats is None else dumps_record(stats)
-    return _digest("name", (name, facts, _encode(machine)), target, versions)
+    return _digest("program", (program, facts, _encode(machine)), target, versions)
 
 
 @typed

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from gossamer.build_kernels import build_kernel
+from gossamer.build_kernels import KERNELS
 from gossamer.pipeline import stage_lowering
 from gossamer.targets import DEFAULT_TARGET
 from gossamer_backend import Kernel
@@ -60,7 +60,7 @@ def compile(
     """
     module = specialized_module(program, specialize=specialize, dtypes=dtypes)
     checked = checked_schedule(schedule, module, target=target)
-    return build_kernel(module, target=target, schedule=checked).kernel
+    return KERNELS.build_module(module, target=target, schedule=checked).kernel
 
 
 def specialized_module(

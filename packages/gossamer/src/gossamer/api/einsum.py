@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from gossamer.build_kernels import KERNELS
 from gossamer.einsum_programs.einsum_operands import EinsumOperands, read_operands
 from gossamer.einsum_programs.stored_operands import (
     RESULT_VALUES,
@@ -14,7 +15,6 @@ from gossamer.einsum_programs.stored_operands import (
     program_over_formats,
 )
 from gossamer.einsum_programs.written_program import UPDATES, ReducerName, operand_name, size_name
-from gossamer.operator_calls.operator_kernels import memoized_kernel
 from gossamer.targets import DEFAULT_TARGET
 from gossamer_backend import Kernel
 from gossamer_formats import Part, SparseTensor
@@ -96,7 +96,7 @@ def _kernel(operands: EinsumOperands, target: str | Target) -> Kernel:
     """Return the kernel, which is written and compiled once for equal formats and fixed sizes."""
     formats = tuple((number, tensor.description) for number, tensor in operands.sparse.items())
     name = (operands.program, formats, tuple(_fixed_sizes(operands).items()))
-    return memoized_kernel(name, partial(_program, operands), target=target).kernel
+    return KERNELS.build_program(name, partial(_program, operands), target=target).kernel
 
 
 def _program(operands: EinsumOperands) -> Module:

@@ -9,7 +9,7 @@ import numpy as np
 
 from gossamer.comparison.accuracy import Comparison, compare_with_baseline
 from gossamer.comparison.baselines import baseline_of
-from gossamer.operator_calls.operands.checked_operands import has_one_kernel, kernel_request
+from gossamer.operator_calls.operands.checked_operands import has_one_kernel, kernel_spec
 from gossamer.operator_calls.operator_kernels import kernel_for
 from gossamer.operator_calls.operator_program import module_of
 from gossamer.operators import operator_named
@@ -34,9 +34,9 @@ class OperatorRun:
         self.emulator: str | None = None
         self.baseline = baseline_of(op).prepare(to_scipy(tensor), *dense)
         self._operator, self._target = operator, target
-        self._request = kernel_request(operands, operator.program)
+        self._spec = kernel_spec(operands, operator.program)
         if self.out.size and tensor.nnz:
-            built = kernel_for(self._request, target=target)
+            built = kernel_for(self._spec, target=target)
             self.compile_ms, self.is_cached = built.compile_ms, built.is_cached
             self.emulator = built.kernel.emulator
 
@@ -64,7 +64,7 @@ class OperatorRun:
         return stage_texts(self._module(), target=self._target, stats=self.tensor.stats)
 
     def _module(self) -> Module:
-        program, variant, _, format = self._request
+        program, variant, _, format = self._spec
         return module_of(program, variant, format)
 
 

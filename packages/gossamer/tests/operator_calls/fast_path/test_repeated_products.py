@@ -100,7 +100,7 @@ def test_calls_before_and_after_a_conversion_use_the_stored_matrix():
         assert np.array_equal(gs.spmm(tensor, dense), matrix @ dense)
     calls = LAST_CALLS.find(tensor).values()
     values = stored.storage.values
-    assert [any(array is values for array in call.matrix.arrays) for call in calls] == [True]
+    assert [any(array is values for array in call.arguments.arrays) for call in calls] == [True]
 
 
 def test_other_numbers_of_columns_have_choices_of_their_own():

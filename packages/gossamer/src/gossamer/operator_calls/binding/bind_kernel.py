@@ -12,7 +12,7 @@ from gossamer.operator_calls.fast_path.plans import Plans
 from gossamer.operator_calls.operands.checked_operands import (
     Operands,
     kernel_arguments,
-    kernel_request,
+    kernel_spec,
 )
 from gossamer.operator_calls.operands.csr_matrix import CsrMatrix
 from gossamer.operator_calls.operands.matrix_operand import KernelMatrix
@@ -41,10 +41,10 @@ def prepare_kernel(
     if program.sums_rows and isinstance(matrix, CsrMatrix) and matrix.has_long_rows(dtype):
         # No plan: a call of so many elements takes milliseconds, and cuts the rows anew.
         return _prepare_row_pieces(program, operands, *matrix.cut_rows(), result, target=target)
-    request = kernel_request(operands, program)
-    kernel = kernel_for(request, target=target).kernel
+    spec = kernel_spec(operands, program)
+    kernel = kernel_for(spec, target=target).kernel
     if plans is not None:
-        plans.keep(operands, request, kernel, target=target)
+        plans.keep(operands, spec, kernel, target=target)
     return partial(_compute, program, operands, kernel, result)
 
 
@@ -57,7 +57,7 @@ def bind_kernel(
     check: bool,
 ) -> BoundCall | BoundKernels:
     """Return the kernel of a program bound to arrays; if it takes long, bound to ranges of rows."""
-    kernel = kernel_for(kernel_request(operands, program), target=target).kernel
+    kernel = kernel_for(kernel_spec(operands, program), target=target).kernel
     arguments = kernel_arguments(operands, program, result)
     verified = operands.matrix.verified
     whole = kernel.bind(verified=verified, check=check, **arguments)
@@ -93,7 +93,7 @@ def _prepare_row_pieces(
     """Build the kernel for a matrix that has a row for each piece of a row, and return the function that adds
     the pieces of each row. `starts` has the number of the first piece of each row."""
     pieces = operands._replace(matrix=matrix, shape=(matrix.rows, *operands.shape[1:]))
-    kernel = kernel_for(kernel_request(pieces, program), target=target).kernel
+    kernel = kernel_for(kernel_spec(pieces, program), target=target).kernel
 
     def run() -> None:
         # Zeros, also for a kernel without `init`, which adds to its output.

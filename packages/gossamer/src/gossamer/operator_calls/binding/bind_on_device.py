@@ -10,7 +10,7 @@ from gossamer.operator_calls.binding.scaled_products import SCALING
 from gossamer.operator_calls.operands.checked_operands import (
     Operands,
     kernel_arguments,
-    kernel_request,
+    kernel_spec,
 )
 from gossamer.operator_calls.operands.dense_operands import (
     NATIVE,
@@ -20,7 +20,7 @@ from gossamer.operator_calls.operands.dense_operands import (
 )
 from gossamer.operator_calls.operands.device_operands import device_view, require_contiguous
 from gossamer.operator_calls.operands.matrix_operand import KernelMatrix
-from gossamer.operator_calls.operator_kernels import KernelRequest, kernel_for
+from gossamer.operator_calls.operator_kernels import KernelSpec, kernel_for
 from gossamer.operator_calls.operator_program import OperatorProgram, Variant
 from gossamer.targets import DEFAULT_TARGET, parse_target
 from gossamer_backend import BoundCall, Device
@@ -46,7 +46,7 @@ def bind_on_device(
     (`operand.device`) for a target whose kernels run elsewhere.
     """
     wanted = parse_target(DEFAULT_TARGET if target is None else target)
-    kernel = kernel_for(kernel_request(operands, program), target=wanted).kernel
+    kernel = kernel_for(kernel_spec(operands, program), target=wanted).kernel
     if any(param.space == "host" for param in kernel.signature.buffers):
         raise ArgumentError(
             "operand.device",
@@ -75,7 +75,7 @@ def bind_scaling(
     wanted = parse_target(DEFAULT_TARGET if target is None else target)
     factor = number_operand("beta", beta, NATIVE[dtype])
     copy = _required_copy(_backend_of(wanted), factor, device=device)
-    kernel = kernel_for(KernelRequest(SCALING, Variant(dtype)), target=wanted).kernel
+    kernel = kernel_for(KernelSpec(SCALING, Variant(dtype)), target=wanted).kernel
     return kernel.bind(y=out, beta=copy)
 
 

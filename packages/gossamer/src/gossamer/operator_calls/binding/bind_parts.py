@@ -144,6 +144,6 @@ def _bind(
     check: bool,
 ) -> BoundCall:
     """Return the call of the kernel of a part with dense arrays."""
-    request = matrix.request(program, dtype=operands.dtype, features=operands.features)
-    kernel = kernel_for(request, target=target).kernel
+    spec = matrix.kernel_spec(program, dtype=operands.dtype, features=operands.features)
+    kernel = kernel_for(spec, target=target).kernel
     return kernel.bind(verified=matrix.verified, check=check, **matrix.arguments(program, dense))

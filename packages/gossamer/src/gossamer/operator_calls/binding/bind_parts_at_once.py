@@ -11,9 +11,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from gossamer.build_kernels import KERNELS
 from gossamer.operator_calls.operands.checked_operands import Operands
 from gossamer.operator_calls.operands.matrix_in_parts import MatrixInParts
-from gossamer.operator_calls.operator_kernels import memoized_kernel
 from gossamer.operator_calls.operator_program import OperatorProgram, Variant, module_of
 from gossamer.resolve_target import machine_for
 from gossamer_backend import BoundCall
@@ -59,7 +59,7 @@ def bind_parts_at_once(
     decomposition = operands.matrix.decomposition
     variant = Variant(operands.dtype, features=operands.features)
     program_of_parts = _program(decomposition, program, variant)
-    kernel = memoized_kernel(
+    kernel = KERNELS.build_program(
         program_of_parts.identity, lambda: program_of_parts.module, target=target
     ).kernel
     arguments = decomposition.arguments

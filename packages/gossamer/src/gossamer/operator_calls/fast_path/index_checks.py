@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from importlib import import_module
 
+from gossamer.build_kernels import program_kernel
 from gossamer.targets import DEFAULT_TARGET
 from gossamer_backend import Kernel
 from gossamer_backend.internal_api import ArrayTest, compile_tests
@@ -29,15 +30,13 @@ def index_tests(indptr: str, indices: str) -> tuple[ArrayTest, ...]:
 
 def compile_index_check(indptr: str, indices: str) -> Kernel | None:
     """Return the kernel of `index_tests`; None if it cannot be compiled for the default target."""
-    from gossamer.build_kernels import kernel_by_identity
-
-    def compile(identity: bytes, make_module: Callable[[], Module]) -> Kernel:
+    def compile(program: bytes, make_module: Callable[[], Module]) -> Kernel:
         parsed = PARSED_CHECKS.get(indptr) if indptr == indices else None
 
         def make() -> Module:
             return make_module() if parsed is None else parsed_module(parsed)
 
-        return kernel_by_identity(identity, make, target=DEFAULT_TARGET)
+        return program_kernel(program, make, target=DEFAULT_TARGET)
 
     return compile_tests(compile, index_tests(indptr, indices))
 

@@ -19,7 +19,7 @@ from gossamer.operator_calls.fast_path.repeated_products import CallHistory, Cou
 from gossamer.operator_calls.operands.checked_operands import Operands
 from gossamer.operator_calls.operands.matrix_in_parts import MatrixInParts, is_decomposition
 from gossamer.operator_calls.operands.matrix_operand import KernelMatrix
-from gossamer.operator_calls.operator_kernels import KernelRequest, kernel_for
+from gossamer.operator_calls.operator_kernels import KernelSpec, kernel_for
 from gossamer.operator_calls.row_ranges import is_made_in_ranges
 from gossamer_backend import BoundCall, CallPlan, Kernel, NativeCall
 from gossamer_backend.internal_api import FixedArguments
@@ -224,12 +224,12 @@ class Plans:
     def keep(
         self,
         operands: Operands[KernelMatrix],
-        request: KernelRequest,
+        spec: KernelSpec,
         kernel: Kernel,
         *,
         target: str | Target | None,
     ) -> None:
-        """Keep a plan of the kernel of a request for later calls with such operands."""
+        """Keep a plan of a kernel for later calls with such operands."""
         matrix = operands.matrix
         # Long calls run in ranges of rows, so the microseconds that a plan saves do not matter.
         if matrix.plan_key is None or is_made_in_ranges(operands.products):
@@ -240,7 +240,7 @@ class Plans:
         if stored is not None and stored.plan.kernel is kernel:
             return
         make_plan = partial(_plan, structure_params=matrix.structure_params, passed=operands.passed)
-        make_checking = cache(partial(_checking_plan, request, make_plan, target=target))
+        make_checking = cache(partial(_checking_plan, spec, make_plan, target=target))
         pair = PlanPair(make_plan(kernel), make_checking)
         put_bounded(self.by_key, key, pair, limit=MAX_PLANS)
 
@@ -267,14 +267,14 @@ class Plans:
 
 
 def _checking_plan(
-    request: KernelRequest,
+    spec: KernelSpec,
     make_plan: Callable[[Kernel], CallPlan],
     *,
     target: str | Target | None,
 ) -> CallPlan | None:
     """Return the plan of a kernel that checks the index arrays; None if that is left to callers."""
-    variant = replace(request.variant, checks=True)
-    kernel = kernel_for(request._replace(variant=variant), target=target).kernel
+    variant = replace(spec.variant, checks=True)
+    kernel = kernel_for(spec._replace(variant=variant), target=target).kernel
     if any(param.facts for param in kernel.signature.buffers):
         return None
     return make_plan(kernel)

@@ -7,7 +7,7 @@ from typing import Any, Generic, NamedTuple, TypeGuard, TypeVar
 from gossamer.operator_calls.operands.device_operands import common_device
 from gossamer.operator_calls.operands.matrix_in_parts import MatrixInParts
 from gossamer.operator_calls.operands.matrix_operand import KernelMatrix, MatrixOperand
-from gossamer.operator_calls.operator_kernels import KernelRequest
+from gossamer.operator_calls.operator_kernels import KernelSpec
 from gossamer.operator_calls.operator_program import NUMBER_PARAMETERS, OperatorProgram
 from gossamer_backend import Device
 from gossamer_formats import Array
@@ -80,9 +80,9 @@ def has_one_kernel(operands: Operands[Any]) -> TypeGuard[Operands[KernelMatrix]]
     return not is_in_parts(operands)
 
 
-def kernel_request(operands: Operands[KernelMatrix], program: OperatorProgram) -> KernelRequest:
-    """Return the request for the kernel of a program."""
-    return operands.matrix.request(program, dtype=operands.dtype, features=operands.features)
+def kernel_spec(operands: Operands[KernelMatrix], program: OperatorProgram) -> KernelSpec:
+    """Return which kernel of a program computes with the operands."""
+    return operands.matrix.kernel_spec(program, dtype=operands.dtype, features=operands.features)
 
 
 def kernel_arguments(

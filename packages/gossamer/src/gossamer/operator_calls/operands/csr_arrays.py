@@ -10,7 +10,7 @@ import numpy as np
 
 from gossamer.operator_calls.operands.csr_matrix import POINTERS, SIZES_OF_MATRIX, VALUES_PARAMETER
 from gossamer.operator_calls.operands.dense_operands import require_shape
-from gossamer.operator_calls.operator_kernels import KernelRequest
+from gossamer.operator_calls.operator_kernels import KernelSpec
 from gossamer.operator_calls.operator_program import OperatorProgram, Variant
 from gossamer_backend.internal_api import ArrayView, view_of
 from gossamer_formats.internal_api import INDEX_DTYPES, NUMPY_DTYPES
@@ -73,12 +73,12 @@ class ArraysMatrix(msgspec.Struct, frozen=True):
     def verified(self) -> tuple[str, ...]:
         return ()
 
-    def request(
+    def kernel_spec(
         self, program: OperatorProgram, *, dtype: str, features: int | None
-    ) -> KernelRequest:
-        """Return the request for the kernel of a program."""
+    ) -> KernelSpec:
+        """Return which kernel of a program computes with the matrix."""
         offsets, columns = (str(self.views[name].dtype) for name in ("indptr", "indices"))
-        return KernelRequest(program, Variant(dtype, offsets, columns, features), self.stats())
+        return KernelSpec(program, Variant(dtype, offsets, columns, features), self.stats())
 
     def stats(self) -> Stats:
         """Return the stats of the matrix that its sizes imply: no row is known to be short, and some may be

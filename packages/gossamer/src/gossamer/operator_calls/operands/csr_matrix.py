@@ -7,9 +7,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from gossamer.build_kernels import fact_checker
 from gossamer.operator_calls.operands.long_rows import MAX_SUM, piece_offsets
-from gossamer.operator_calls.operator_kernels import KernelRequest, default_check
+from gossamer.operator_calls.operator_kernels import KernelSpec
 from gossamer.operator_calls.operator_program import OperatorProgram, Variant
+from gossamer.targets import DEFAULT_TARGET
 from gossamer_formats import (
     Array,
     SparseTensor,
@@ -110,16 +112,16 @@ class CsrMatrix(NamedTuple):
         """Return the stats of the matrix that rules for schedules use."""
         return self.tensor.stats if self.tensor is not None else storage_stats(self.storage)
 
-    def request(
+    def kernel_spec(
         self, program: OperatorProgram, *, dtype: str, features: int | None
-    ) -> KernelRequest:
-        """Return the request for the kernel of a program."""
+    ) -> KernelSpec:
+        """Return which kernel of a program computes with the matrix."""
         axis = self.storage.description.axes[-1]
         offsets, columns = indptr_of(axis), indices_of(axis)
         assert offsets is not None
         assert columns is not None
         variant = Variant(dtype, offsets.dtype, columns.dtype, features)
-        return KernelRequest(program, variant, self.stats())
+        return KernelSpec(program, variant, self.stats())
 
     def arguments(self, program: OperatorProgram, dense: Mapping[str, Array]) -> dict[str, Any]:
         """Return all arguments of a kernel, with these `dense` ones."""
@@ -155,9 +157,9 @@ def csr_matrix(matrix: Any) -> CsrMatrix:
         tensor = matrix if is_format(matrix.description, "csr") else matrix.tocsr()
         if not tensor.is_borrowed:
             return CsrMatrix(tensor.storage, tensor)
-        check_storage(tensor.storage, check=default_check())
+        check_storage(tensor.storage, check=fact_checker(DEFAULT_TARGET))
         return CsrMatrix(tensor.storage, None)
-    storage = borrow_scipy(matrix, check=default_check())
+    storage = borrow_scipy(matrix, check=fact_checker(DEFAULT_TARGET))
     return CsrMatrix(storage, None)
 
 
@@ -168,5 +170,5 @@ def csr_pattern(matrix: Any, *, dtype: str | None) -> CsrMatrix:
     # Only bools and integers are converted, which adjacency matrices have.
     if isinstance(matrix, SparseTensor) or kind not in ("b", "i", "u"):
         return csr_matrix(matrix)
-    storage = borrow_scipy(matrix, dtype=dtype or "float32", check=default_check())
+    storage = borrow_scipy(matrix, dtype=dtype or "float32", check=fact_checker(DEFAULT_TARGET))
     return CsrMatrix(storage, None)

@@ -9,7 +9,7 @@ from gossamer.operator_calls.operands.csr_arrays import ArraysMatrix, arrays_mat
 from gossamer.operator_calls.operands.csr_matrix import CsrMatrix, csr_matrix, csr_pattern
 from gossamer.operator_calls.operands.matrix_in_parts import MatrixInParts, is_decomposition
 from gossamer.operator_calls.operands.stored_matrix import stored_matrix
-from gossamer.operator_calls.operator_kernels import KernelRequest
+from gossamer.operator_calls.operator_kernels import KernelSpec
 from gossamer.operator_calls.operator_program import OperatorProgram
 from gossamer_formats import Array
 
@@ -50,10 +50,10 @@ class KernelMatrix(MatrixOperand, Protocol):
     def verified(self) -> tuple[str, ...]:
         """The parameters for arrays whose contents were checked when the matrix was."""
 
-    def request(
+    def kernel_spec(
         self, program: OperatorProgram, /, *, dtype: str, features: int | None
-    ) -> KernelRequest:
-        """Return the request for the kernel of a program."""
+    ) -> KernelSpec:
+        """Return which kernel of a program computes with the matrix."""
 
     def arguments(self, program: OperatorProgram, dense: Mapping[str, Array], /) -> dict[str, Any]:
         """Return all arguments of a kernel, with these `dense` ones."""

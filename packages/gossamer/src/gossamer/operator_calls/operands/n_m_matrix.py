@@ -9,7 +9,7 @@ import msgspec
 import numpy as np
 from msgspec.structs import replace
 
-from gossamer.operator_calls.operator_kernels import KernelRequest
+from gossamer.operator_calls.operator_kernels import KernelSpec
 from gossamer.operator_calls.operator_program import OperatorProgram, Variant, program_for
 from gossamer_formats import Array, SparseTensor
 from gossamer_formats.internal_api import VALUE_DTYPES, MemoKey, converted_values
@@ -74,11 +74,11 @@ class NMMatrix(msgspec.Struct, frozen=True, eq=False):
         has_limits = n_m_operands(self.operands).limits is not None
         return ("a", "indices") if has_limits else ("indices",)
 
-    def request(
+    def kernel_spec(
         self, program: OperatorProgram, *, dtype: str, features: int | None
-    ) -> KernelRequest:
-        """Return the request for the kernel of a program."""
-        return KernelRequest(program_for(program, self.operands), Variant(dtype, features=features))
+    ) -> KernelSpec:
+        """Return which kernel of a program computes with the matrix."""
+        return KernelSpec(program_for(program, self.operands), Variant(dtype, features=features))
 
     def arguments(self, program: OperatorProgram, dense: Mapping[str, Any]) -> dict[str, Any]:
         """Return all arguments of a kernel, with these `dense` ones."""

@@ -10,8 +10,9 @@ import msgspec
 import numpy as np
 from msgspec.structs import replace
 
+from gossamer.build_kernels import fact_checker
 from gossamer.operator_calls.operands.long_rows import MAX_SUM
-from gossamer.operator_calls.operator_kernels import KernelRequest, default_check
+from gossamer.operator_calls.operator_kernels import KernelSpec
 from gossamer.operator_calls.operator_program import (
     PART_SUFFIX,
     OperatorProgram,
@@ -73,15 +74,15 @@ class StoredMatrix(msgspec.Struct, frozen=True):
     def verified(self) -> tuple[str, ...]:
         return self.structure_params[0]
 
-    def request(
+    def kernel_spec(
         self, program: OperatorProgram, *, dtype: str, features: int | None
-    ) -> KernelRequest:
-        """Return the request for the kernel of a program."""
+    ) -> KernelSpec:
+        """Return which kernel of a program computes with the matrix."""
         variant = Variant(dtype, features=features)
         # Other parts of one format share a kernel, whichever rows they have.
         has_stats = self.format.is_whole or _uses_stats(self.format.description.name)
         stats = _stats(self.storage) if has_stats else None
-        return KernelRequest(program, variant, stats, self.format)
+        return KernelSpec(program, variant, stats, self.format)
 
     def arguments(self, program: OperatorProgram, dense: Mapping[str, Array]) -> dict[str, Any]:
         """Return all arguments of a kernel, with these `dense` ones."""
@@ -115,7 +116,7 @@ def stored_matrix(program: OperatorProgram, matrix: Any) -> StoredMatrix | None:
     if not _is_scheduled(program, format) or _may_have_long_rows(storage, matrix):
         return None
     if isinstance(matrix, SparseTensor) and matrix.is_borrowed:
-        check_storage(storage, check=default_check())
+        check_storage(storage, check=fact_checker(DEFAULT_TARGET))
     return StoredMatrix(storage, format)
 
 

@@ -38,9 +38,9 @@ def _found_order(matrix: SparseTensor) -> Array:
 
 
 def _compile(module: Module) -> Any:
-    from gossamer.build_kernels import build_kernel
+    from gossamer.build_kernels import KERNELS
 
-    return build_kernel(module, target=DEFAULT_TARGET).kernel
+    return KERNELS.build_module(module, target=DEFAULT_TARGET).kernel
 
 
 def properties_for(matrix: SparseTensor, *workloads: Workload) -> MatrixProperties:
