@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from gossamer_lower.pass_manager import PASSES
+from gossamer_lower.passes_by_name import PASSES
 from gossamer_schedule.trace.primitive_table import PRIMITIVES
 from tests.conftest import SHOWN
 from tests.fuzzing.defects import (

@@ -15,7 +15,7 @@ from gossamer_ir.script import parse_module
 from gossamer_ir.traversal.walk import walk
 from gossamer_ir.verify import diagnostics, verify
 from gossamer_lower import lower_to_flat
-from gossamer_lower.pass_manager import PASSES, apply_pass
+from gossamer_lower.passes_by_name import PASSES, apply_pass
 from gossamer_schedule import PRIMITIVES, apply
 from gossamer_schedule.trace.replay import parameters_of
 from gossamer_testkit import script

@@ -14,7 +14,7 @@ from gossamer_ir.errors import UnsupportedError
 from gossamer_ir.interchange.serialization import loads
 from gossamer_ir.interpret import run
 from gossamer_ir.nodes import Buffer
-from gossamer_lower.pass_manager import PASSES, apply_pass
+from gossamer_lower.passes_by_name import PASSES, apply_pass
 from gossamer_lower.pipelines.flat_passes import FLAT_PASSES
 
 SAMPLES = sorted(

@@ -14,11 +14,13 @@ import gossamer as gs
 from gossamer import build_kernels, resolve_target
 from gossamer.build_kernels import KERNELS
 from gossamer.cli import main
-from gossamer.pipeline import stage_texts
+from gossamer.pipeline import next_stage, stage_texts
 from gossamer.resolve_target import extension_points
 from gossamer_backend import PluginWarning, Registry
-from gossamer_ir.errors import PluginError
-from gossamer_ir.script import print_module
+from gossamer_ir.errors import InternalError, PluginError
+from gossamer_ir.interchange.records import Target
+from gossamer_ir.script import parse_module, print_module
+from gossamer_lower.lowering_pass import lowering_pass
 from gossamer_testkit.examples import SCALE
 from tests.doctests.documents import PYTHON
 
@@ -196,6 +198,22 @@ def test_passes_run_at_each_extension_point(install):
     gs.compile(SCALE)
     seen = importlib.import_module("acme_seeing").SEEN
     assert seen == [*extension_points()]
+
+
+@lowering_pass(takes=("loop",), removes=("blocks",))
+def broken(module):
+    return module
+
+
+def test_passes_between_those_of_extensions_can_be_verified(install, monkeypatch):
+    keep = PASS.format('Pass("keep", "loop", lambda module: module, at="after lower_blocks")')
+    install("acme-keeping", IMPORTS + keep, {"generic-cpu.keeping": "acme_keeping"})
+    plugin, module = resolve_target.plugin_of(Target.parse("generic-cpu")), parse_module(BLOCK)
+    assert next_stage(module, plugin=plugin, verify_each=True).stage == "flat"
+    home = importlib.import_module("gossamer_lower.blocks.lower_blocks")
+    monkeypatch.setattr(home, "lower_blocks", broken)
+    with pytest.raises(InternalError, match=r"pass 'broken' .* still holds blocks"):
+        next_stage(module, plugin=plugin, verify_each=True)
 
 
 def test_opt_lists_and_applies_what_extensions_have(doubling, install, capsys, tmp_path):

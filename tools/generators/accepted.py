@@ -16,7 +16,7 @@ from gossamer_ir.interchange.records import Schedule, Target
 from gossamer_ir.nodes import STAGES, Buffer, Module
 from gossamer_ir.script import parse_module
 from gossamer_ir.verify import verify
-from gossamer_lower.pass_manager import PASSES, apply_pass
+from gossamer_lower.passes_by_name import PASSES, apply_pass
 from gossamer_lower.pipelines.flat_passes import FLAT_PASSES
 from gossamer_schedule.rules import default_schedule
 from gossamer_testkit import script, script_names

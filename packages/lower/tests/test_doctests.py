@@ -11,8 +11,8 @@ import gossamer_lower
 from gossamer_ir.errors import ArgumentError, UnsupportedError
 from gossamer_ir.script import parse_module, print_module
 from gossamer_lower import lower_buffers, lower_iterations, lower_to_flat
-from gossamer_lower.pass_manager import PASSES
 from gossamer_lower.passes import LISTED
+from gossamer_lower.passes_by_name import PASSES
 from tests.doctests.docstrings import modules_with_examples, run_docstrings
 
 

@@ -19,7 +19,7 @@ from gossamer_ir.nodes import Block, For, Module
 from gossamer_ir.traversal.buffer_definitions import all_buffers
 from gossamer_ir.traversal.walk import walk
 from gossamer_ir.verify import diagnostics
-from gossamer_lower.pass_manager import PASSES, apply_pass
+from gossamer_lower.passes_by_name import PASSES, apply_pass
 from gossamer_schedule import PRIMITIVES, ScheduleBuilder
 from gossamer_schedule.trace.replay import parameters_of
 from gossamer_testkit import script, script_names

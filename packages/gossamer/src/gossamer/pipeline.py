@@ -172,8 +172,11 @@ def _with_fixed_vectors(module: Module, plugin: Plugin | None, target: Target | 
     return lower_vscale(module, vscale=vscale)
 
 
-def next_stage(module: Module, *, plugin: Plugin | None = None) -> Module:
-    """Lower a module to the next stage, with the passes of plugins for the extension points between.
+def next_stage(
+    module: Module, *, plugin: Plugin | None = None, verify_each: bool = False
+) -> Module:
+    """Lower a module to the next stage, with the passes of plugins for the extension points between. With
+    `verify_each`, raise `InternalError` after the first pass to the flat stage whose result is invalid.
 
     >>> from gossamer.operator_calls.operator_program import Variant, module_of
     >>> from gossamer.operators.spmv import PROGRAM
@@ -183,20 +186,22 @@ def next_stage(module: Module, *, plugin: Plugin | None = None) -> Module:
     """
     import gossamer_lower
 
-    if plugin and plugin.extension_points and module.stage == "loop":
-        return _lower_with_plugins(module, plugin)
+    if module.stage == "loop":
+        if plugin and plugin.extension_points:
+            return _lower_with_plugins(module, plugin, verify_each=verify_each)
+        return gossamer_lower.lower_to_flat(module, verify_each=verify_each)
     lower: Callable[[Module], Module] = getattr(gossamer_lower, LOWERING_PASSES[module.stage])
     return lower(module)
 
 
-def _lower_with_plugins(module: Module, plugin: Plugin) -> Module:
+def _lower_with_plugins(module: Module, plugin: Plugin, *, verify_each: bool) -> Module:
     """Lower a module from the loop stage, with the passes that plugins have for extension points."""
     from gossamer_lower.internal_api import ExtensionPoint, lower_with_extensions
 
     def extend(point: ExtensionPoint, at_point: Module) -> Module:
         return plugin.run_passes(at_point, at=point.name, check=point.require_contents)
 
-    return lower_with_extensions(module, extend)
+    return lower_with_extensions(module, extend, verify_each=verify_each)
 
 
 def stage_lowering(target: str | Target) -> Callable[[Module], Module]:

@@ -13,7 +13,7 @@ from gossamer.cli.plugin_passes import extension_points_of, pass_records
 from gossamer.cli.single_steps import apply_steps, steps_text, to_step
 from gossamer_backend.plugin_api import Pass
 from gossamer_ir.errors import ArgumentError, PluginError
-from gossamer_lower.pass_manager import apply_record
+from gossamer_lower.passes_by_name import apply_record
 from gossamer_schedule import unroll
 from gossamer_schedule.plugin_api import LOOP_STAGES, change_of, plugin_primitive
 from gossamer_testkit.examples import SCALE

@@ -16,7 +16,7 @@ from gossamer_ir.script import parse_module, print_module
 from gossamer_ir.transform.specialize import specialize
 from gossamer_ir.traversal.walk import walk
 from gossamer_lower import lower_buffers, lower_iterations, remove_unused_args
-from gossamer_lower.pass_manager import apply_pass
+from gossamer_lower.passes_by_name import apply_pass
 from gossamer_testkit import csr_cases
 
 GROUP = 16

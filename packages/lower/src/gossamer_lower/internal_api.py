@@ -13,7 +13,7 @@ from gossamer_ir.support.lazy_exports import lazy_exports
 if TYPE_CHECKING:
     from gossamer_lower.bounds_checks.report import BoundsCheck, bounds_checks_of
     from gossamer_lower.lowering_pass import PassRecord
-    from gossamer_lower.pass_manager import PASSES, apply_pass, apply_record
+    from gossamer_lower.passes_by_name import PASSES, apply_pass, apply_record
     from gossamer_lower.pipelines.extension_points import (
         EXTENSION_POINTS,
         ExtensionPoint,
@@ -24,10 +24,10 @@ _HOMES = {
     "BoundsCheck": "gossamer_lower.bounds_checks.report",
     "EXTENSION_POINTS": "gossamer_lower.pipelines.extension_points",
     "ExtensionPoint": "gossamer_lower.pipelines.extension_points",
-    "PASSES": "gossamer_lower.pass_manager",
+    "PASSES": "gossamer_lower.passes_by_name",
     "PassRecord": "gossamer_lower.lowering_pass",
-    "apply_pass": "gossamer_lower.pass_manager",
-    "apply_record": "gossamer_lower.pass_manager",
+    "apply_pass": "gossamer_lower.passes_by_name",
+    "apply_record": "gossamer_lower.passes_by_name",
     "bounds_checks_of": "gossamer_lower.bounds_checks.report",
     "lower_with_extensions": "gossamer_lower.pipelines.extension_points",
 }

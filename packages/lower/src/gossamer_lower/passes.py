@@ -4,7 +4,7 @@
 a process imports only the pipeline that it runs: `FLAT_PASSES` (`pipelines/flat_passes.py`) and
 `DEVICE_PASSES` (`pipelines/device_passes.py`). Two kinds of passes are not in it: those of gossamer-ir, which
 have no order (`LANGUAGE_PASSES` below), and those that run a whole pipeline (`COMPOSED_PASSES` of
-`pass_manager.py`). `PASSES` has all three by name.
+`passes_by_name.py`). `PASSES` has all three by name.
 
 A pass is added by one line, at its place in one of the three lists; `python -m tools.generate pass_imports`
 writes the imports and the exports of the package. Each pass declares in its decorator what must run before

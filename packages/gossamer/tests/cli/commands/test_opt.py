@@ -13,7 +13,7 @@ from gossamer.operators import NAMES
 from gossamer_ir.errors import ArgumentError
 from gossamer_ir.interchange.serialization import loads
 from gossamer_ir.script import parse_module, print_module
-from gossamer_lower.pass_manager import PASSES
+from gossamer_lower.passes_by_name import PASSES
 from gossamer_lower.pipelines.flat_passes import FLAT_PASSES
 from gossamer_schedule import PRIMITIVES
 from gossamer_testkit import script, script_names

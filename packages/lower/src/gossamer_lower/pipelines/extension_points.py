@@ -11,6 +11,7 @@ from gossamer_ir.support.items_by_name import items_by_name
 from gossamer_lower.lowering_pass import has_content, listed_records
 from gossamer_lower.pipelines.flat_passes import FLAT_PASSES
 from gossamer_lower.pipelines.flat_steps import FLAT_STEPS
+from gossamer_lower.pipelines.pass_manager import PassManager
 
 
 class ExtensionPoint(msgspec.Struct, frozen=True):
@@ -53,7 +54,10 @@ EXTENSION_POINTS = items_by_name(_extension_points())
 
 
 def lower_with_extensions(
-    module: Module, extend: Callable[[ExtensionPoint, Module], Module]
+    module: Module,
+    extend: Callable[[ExtensionPoint, Module], Module],
+    *,
+    verify_each: bool = False,
 ) -> Module:
     """Lower a module from the loop stage as `lower_to_flat` does, and replace it at each extension point by
     what `extend` returns, a valid module that fulfills `require_contents` of the point.
@@ -67,17 +71,9 @@ def lower_with_extensions(
     >>> flat.stage, names == [*EXTENSION_POINTS], names[:2]
     ('flat', True, ['before lower_blocks', 'after lower_blocks'])
     """
-    for step in FLAT_STEPS:
-        # Also where the pass is not needed: a plugin's pass may add what it acts on.
-        module = _extend(module, f"before {step.name}", extend)
-        if step.is_needed(module):
-            module = step.record.function(module)
-        module = _extend(module, f"after {step.name}", extend)
-    return module
 
+    def extend_at(position: str, module: Module) -> Module:
+        point = EXTENSION_POINTS.get(position)
+        return module if point is None else extend(point, module)
 
-def _extend(
-    module: Module, name: str, extend: Callable[[ExtensionPoint, Module], Module]
-) -> Module:
-    point = EXTENSION_POINTS.get(name)
-    return module if point is None else extend(point, module)
+    return PassManager(steps=FLAT_STEPS, is_verifying=verify_each, extend=extend_at).run(module)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from gossamer_ir.nodes import Module
 from gossamer_lower.lowering_pass import lowering_pass
 from gossamer_lower.pipelines.device_steps import DEVICE_STEPS
-from gossamer_lower.pipelines.run_passes import run_pass, run_pipeline, run_verified
+from gossamer_lower.pipelines.pass_manager import PassManager
 
 
 @lowering_pass(takes=("flat",), pipeline=None)
@@ -33,4 +33,4 @@ def lower_to_device(module: Module, *, verify_each: bool = False) -> Module:
     >>> print(body_text(replace(flat, functions=(entry,))))
     T.launch("scale_i", [x, n], threads={"blockIdx.x": n})
     """
-    return run_pipeline(module, DEVICE_STEPS, around=run_verified if verify_each else run_pass)
+    return PassManager(steps=DEVICE_STEPS, is_verifying=verify_each).run(module)

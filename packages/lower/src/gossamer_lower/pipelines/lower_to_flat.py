@@ -5,7 +5,7 @@ from __future__ import annotations
 from gossamer_ir.nodes import Module
 from gossamer_lower.lowering_pass import CONTENTS, lowering_pass
 from gossamer_lower.pipelines.flat_steps import FLAT_STEPS
-from gossamer_lower.pipelines.run_passes import run_pass, run_pipeline, run_verified
+from gossamer_lower.pipelines.pass_manager import PassManager
 
 
 @lowering_pass(takes=("loop",), gives="flat", removes=tuple(CONTENTS), pipeline=None)
@@ -25,4 +25,4 @@ def lower_to_flat(module: Module, *, verify_each: bool = False) -> Module:
         T.guard(P[i] >= 0 and P[i] < n, X)
         Y[i] = X[P[i]]
     """
-    return run_pipeline(module, FLAT_STEPS, around=run_verified if verify_each else run_pass)
+    return PassManager(steps=FLAT_STEPS, is_verifying=verify_each).run(module)

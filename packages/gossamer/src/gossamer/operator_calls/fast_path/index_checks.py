@@ -30,6 +30,7 @@ def index_tests(indptr: str, indices: str) -> tuple[ArrayTest, ...]:
 
 def compile_index_check(indptr: str, indices: str) -> Kernel | None:
     """Return the kernel of `index_tests`; None if it cannot be compiled for the default target."""
+
     def compile(program: bytes, make_module: Callable[[], Module]) -> Kernel:
         parsed = PARSED_CHECKS.get(indptr) if indptr == indices else None
 

@@ -21,9 +21,9 @@ from gossamer_ir.nodes import STAGES
 from gossamer_ir.script import parse_module
 from gossamer_ir.verify import verify
 from gossamer_lower.lowering_pass import CONTENTS, listed_records, record_of
-from gossamer_lower.pass_manager import ARGUMENT_TYPES, PASSES, apply_pass
 from gossamer_lower.pass_order import require_order
 from gossamer_lower.passes import LISTED, ORDERED_PASSES
+from gossamer_lower.passes_by_name import ARGUMENT_TYPES, PASSES, apply_pass
 from gossamer_lower.pipelines.flat_passes import FLAT_PASSES
 from gossamer_lower.pipelines.lower_to_flat import lower_to_flat
 from gossamer_testkit.examples import program

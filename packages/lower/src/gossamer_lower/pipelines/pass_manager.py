@@ -1,0 +1,44 @@
+"""The pass manager: runs the passes of a pipeline."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import msgspec
+
+from gossamer_ir.nodes import Module
+from gossamer_lower.pipelines.pipeline_step import PipelineStep
+
+
+def _keep(_position: str, module: Module) -> Module:
+    return module
+
+
+class PassManager(msgspec.Struct, frozen=True, kw_only=True):
+    """Runs the passes that a module needs one after the other, and whatever else is to run between them.
+
+    >>> from gossamer_lower.pipelines.flat_steps import FLAT_STEPS
+    >>> from gossamer_testkit.examples import SCALE
+    >>> PassManager(steps=FLAT_STEPS, is_verifying=True).run(SCALE).stage
+    'flat'
+    """
+
+    steps: tuple[PipelineStep, ...]
+    is_verifying: bool = False
+    """True if the result of each pass is verified, also against the record of the pass."""
+    extend: Callable[[str, Module], Module] = _keep
+    """Returns the module to go on with at a position, such as "before lower_blocks"."""
+
+    def run(self, module: Module) -> Module:
+        """Return what the passes make of a module. Raise their errors, and `InternalError` for the first one
+        whose result is not verified."""
+        for step in self.steps:
+            # Also where the pass is not needed: a plugin's pass may add what it acts on.
+            module = self.extend(f"before {step.name}", module)
+            if step.is_needed(module):
+                record = step.record
+                module = record.function(module)
+                if self.is_verifying:
+                    record.require_kept_promise(module)
+            module = self.extend(f"after {step.name}", module)
+        return module
