@@ -132,7 +132,7 @@ def test_threads_are_asked_for_before_each_call(make_kernel):
         seen.append((workspace.threads, workspace.parallel, workspace.failed_buffer))
         return 0
 
-    bound = make_kernel(NOTHING, record, workspace=lambda: settings[len(seen)]).bind()
+    bound = make_kernel(NOTHING, record, parallelism=lambda: settings[len(seen)]).bind()
     bound()
     bound()
     assert seen == [(1, None, -1), (3, 4096, -1)]

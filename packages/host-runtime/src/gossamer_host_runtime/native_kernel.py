@@ -25,12 +25,11 @@ def load_kernel(artifact: Artifact) -> NativeKernel:
     >>> signature = Signature("nothing", (), (ScalarParam("n", "int64"),), ("n",))
     >>> load_kernel(Artifact("toy", "1.0", "toy:threads=2", signature, code))(5)
     """
-    parallelism = parallelism_of(artifact.parsed_target())
     address, library = load_object(artifact.code, KERNEL_SYMBOL)
     return NativeKernel(
         artifact,
         address,
-        workspace=parallelism,
+        parallelism=parallelism_of(artifact.parsed_target()),
         interruption=signal_exception,
         keep_alive=(library,),
     )

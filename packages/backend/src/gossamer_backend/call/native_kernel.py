@@ -74,14 +74,14 @@ class NativeKernel:
         artifact: Artifact,
         address: int,
         *,
-        workspace: ParallelismSource = one_thread,
+        parallelism: ParallelismSource = one_thread,
         interruption: Callable[[], BaseException] = KeyboardInterrupt,
         keep_alive: tuple[object, ...] = (),
         emulator: str | None = None,
     ) -> None:
         self.artifact = artifact
         self.function = _FUNCTION(address)
-        self.parallelism = workspace
+        self.parallelism = parallelism
         self.emulator = emulator
         self._interruption = interruption
         self._of_integers: Callable[..., int] | None = None

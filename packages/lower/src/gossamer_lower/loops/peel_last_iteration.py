@@ -10,13 +10,11 @@ from gossamer_ir.arith.simplify import simplify_body
 from gossamer_ir.core.annotations import PEEL
 from gossamer_ir.core.build import add, index, integer_value
 from gossamer_ir.core.conditions import TRUE, conjunction, conjuncts
-from gossamer_ir.nodes import Expr, For, Function, If, Module, Stmt
+from gossamer_ir.nodes import Expr, For, If, Module, Stmt
 from gossamer_ir.transform.clone_with_fresh_names import with_fresh_names
-from gossamer_ir.traversal.node_index import nodes_of_type
-from gossamer_lower.lowering_pass import lowering_pass, map_functions
-from gossamer_lower.statements.point_visitor import PointVisitor
+from gossamer_lower.lowering_pass import lowering_pass
+from gossamer_lower.statements.point_visitor import PointVisitor, rewrite_annotated
 from gossamer_lower.statements.rebuild import (
-    with_body,
     with_hoisted_start,
 )
 
@@ -52,13 +50,7 @@ def peel_last_iteration(module: Module) -> Module:
         if j_1 + 16 < 18:
             Y[j_1 + 16] = X[j_1 + 16]
     """
-    return map_functions(module, _peel_function)
-
-
-def _peel_function(function: Function) -> Function:
-    if not any(PEEL_LAST in loop.annotations for loop in nodes_of_type(function, For)):
-        return function
-    return with_body(function, _LastIterationPeeler(function).body(function.body))
+    return rewrite_annotated(module, PEEL, _LastIterationPeeler)
 
 
 class _LastIterationPeeler(PointVisitor):

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager
 from typing import TypeVar
 
 from gossamer_ir.analysis.proofs.program_point import ProgramPoint
 from gossamer_ir.core.statement_kinds import Body, effects_of
-from gossamer_ir.nodes import Function, Stmt
+from gossamer_ir.nodes import For, Function, Module, Stmt
 from gossamer_ir.traversal.names import namer_of
-from gossamer_lower.statements.rebuild import Stmts, map_stmts, replace_bodies
+from gossamer_ir.traversal.node_index import nodes_of_type
+from gossamer_lower.lowering_pass import map_functions
+from gossamer_lower.statements.rebuild import Stmts, map_stmts, replace_bodies, with_body
 
 T = TypeVar("T", bound=Stmt)
 
@@ -73,3 +75,17 @@ class PointVisitor:
     def move_past(self, stmt: Stmt, new: Stmts) -> None:
         """Move the point past a statement, which has been replaced by `new`."""
         self.point.move_past(stmt)
+
+
+def rewrite_annotated(
+    module: Module, annotation: str, visitor: Callable[[Function], PointVisitor]
+) -> Module:
+    """Return the module with each function that has a loop with an annotation rewritten by a visitor."""
+
+    def rewrite(function: Function) -> Function:
+        loops = nodes_of_type(function, For)
+        if not any(annotation in dict(loop.annotations) for loop in loops):
+            return function
+        return with_body(function, visitor(function).body(function.body))
+
+    return map_functions(module, rewrite)

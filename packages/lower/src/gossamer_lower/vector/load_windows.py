@@ -40,11 +40,11 @@ from gossamer_ir.nodes import (
     Var,
 )
 from gossamer_ir.transform.clone_with_fresh_names import with_fresh_names
-from gossamer_ir.traversal.node_index import nodes_of_type
 from gossamer_ir.traversal.rewrite import rewrite_body
 from gossamer_ir.traversal.walk import collect
-from gossamer_lower.lowering_pass import lowering_pass, map_functions
-from gossamer_lower.statements.rebuild import Stmts, with_body
+from gossamer_lower.lowering_pass import lowering_pass
+from gossamer_lower.statements.point_visitor import rewrite_annotated
+from gossamer_lower.statements.rebuild import Stmts
 from gossamer_lower.statements.serial_loops import SerialLoopVisitor
 from gossamer_machine.cache_line import LINE_BYTES
 
@@ -87,13 +87,7 @@ def load_windows(module: Module) -> Module:
         for j_1 in T.serial(m):
             Y[T.ramp(0, 1, 4)] = Y[T.ramp(0, 1, 4)] + A[P[T.ramp(0, 1, 4)] + T.broadcast(j_1, 4)]
     """
-    return map_functions(module, _load_in_function)
-
-
-def _load_in_function(function: Function) -> Function:
-    if not any(WINDOW in dict(loop.annotations) for loop in nodes_of_type(function, For)):
-        return function
-    return with_body(function, _WindowLoader(function).body(function.body))
+    return rewrite_annotated(module, WINDOW, _WindowLoader)
 
 
 class _Starts(msgspec.Struct, frozen=True):

@@ -23,7 +23,6 @@ from gossamer_ir.nodes import (
     Compare,
     Expr,
     For,
-    Function,
     IfThenElse,
     LaneReduce,
     Lanes,
@@ -35,11 +34,11 @@ from gossamer_ir.nodes import (
     Var,
 )
 from gossamer_ir.traversal.fields import has_bodies
-from gossamer_ir.traversal.node_index import nodes_of_type
 from gossamer_ir.traversal.rewrite import rewrite
 from gossamer_ir.traversal.statement_queries import always_evaluated
-from gossamer_lower.lowering_pass import lowering_pass, map_functions
-from gossamer_lower.statements.rebuild import Stmts, with_body
+from gossamer_lower.lowering_pass import lowering_pass
+from gossamer_lower.statements.point_visitor import rewrite_annotated
+from gossamer_lower.statements.rebuild import Stmts
 from gossamer_lower.statements.serial_loops import SerialLoopVisitor
 
 
@@ -74,13 +73,7 @@ def share_gathers(module: Module) -> Module:
 X[X_at_1])
         Y[T.ramp(i * 8 + 4, 1, 4)] = X_elements_1
     """
-    return map_functions(module, _share_in_function)
-
-
-def _share_in_function(function: Function) -> Function:
-    if not any(EQUAL_INDICES in dict(loop.annotations) for loop in nodes_of_type(function, For)):
-        return function
-    return with_body(function, _GatherSharer(function).body(function.body))
+    return rewrite_annotated(module, EQUAL_INDICES, _GatherSharer)
 
 
 class _Elements(msgspec.Struct, frozen=True):
