@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 from functools import lru_cache
+from typing import Any
 
 from gossamer_ir.core.statement_kinds import CALLING_STMTS, WRITES, effects_of
 from gossamer_ir.nodes import EXPRS, STMTS, Node, Stmt, Store
@@ -39,6 +41,18 @@ def buffers_accessed(*nodes: Node) -> frozenset[str]:
     ['X', 'Y']
     """
     return frozenset([node.buffer for node in collect(INDEXED_NODES, *nodes)])
+
+
+def access_counts(*nodes: Node, kinds: Any = INDEXED_NODES) -> Counter[str]:
+    """Return how often nodes of these kinds (as for `collect`) access each buffer, at any depth.
+
+    >>> from gossamer_ir.core.build import ONE, ZERO
+    >>> from gossamer_ir.nodes import Load
+    >>> copy = Store("X", (ZERO,), Load("X", (ONE,), "int64"))
+    >>> access_counts(copy)["X"], access_counts(copy, kinds=Store)["X"]
+    (2, 1)
+    """
+    return Counter([access.buffer for access in collect(kinds, *nodes)])
 
 
 def buffers_read(*nodes: Node) -> frozenset[str]:

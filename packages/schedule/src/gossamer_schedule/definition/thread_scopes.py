@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 
-from gossamer_ir.nodes import For, Function, Node
+from gossamer_ir.nodes import For, Function
 from gossamer_ir.traversal.access_types import INDEXED_NODES
 from gossamer_ir.traversal.buffer_definitions import all_buffers
+from gossamer_ir.traversal.buffer_uses import access_counts
 from gossamer_ir.traversal.node_index import nodes_in_body
-from gossamer_ir.traversal.walk import collect
 from gossamer_schedule.cursor.cursor_at import addressable_stmts_of
 
 PRIVATE_ALONG: dict[str, tuple[str, ...]] = {
@@ -50,15 +50,10 @@ def escaping_private_buffers(function: Function) -> Iterator[tuple[For, str]]:
         private = [name for name, scope in scopes.items() if _is_private(loop, scope)]
         if not everywhere.keys() & private:
             continue
-        outside = everywhere - _accesses(loop)
+        outside = everywhere - access_counts(loop)
         if outside.keys() & private:
-            inside = _accesses(*loop.body)
+            inside = access_counts(*loop.body)
             yield from [(loop, name) for name in private if outside[name] and inside[name]]
-
-
-def _accesses(*nodes: Node) -> Counter[str]:
-    """Return how often each buffer is accessed below nodes."""
-    return Counter([access.buffer for access in collect(INDEXED_NODES, *nodes)])
 
 
 def _is_private(loop: For, scope: str) -> bool:

@@ -9,9 +9,9 @@ from msgspec.structs import replace
 from gossamer_ir.core.annotations import PIPELINE, without_annotation
 from gossamer_ir.nodes import For, Function, Node, Stmt
 from gossamer_ir.traversal.access_types import ACCESSES
-from gossamer_ir.traversal.buffer_uses import buffers_read_in, outer_writes
+from gossamer_ir.traversal.buffer_uses import access_counts, buffers_read_in, outer_writes
 from gossamer_ir.traversal.rewrite import rewrite_body
-from gossamer_ir.traversal.walk import collect, every_stmt
+from gossamer_ir.traversal.walk import every_stmt
 
 MIN_STAGES, MAX_STAGES = 2, 8
 """The least and the greatest number of stages. One stage would be the loop without the annotation."""
@@ -80,15 +80,11 @@ def _is_own(name: str, loop: For, function: Function) -> bool:
     used outside the loop."""
     if any(buffer.name == name and buffer.handle is not None for buffer in function.buffers):
         return False
-    return _count_of_accesses(function.body, name) == _count_of_accesses((loop,), name)
+    everywhere = access_counts(*function.body, kinds=ACCESSES)
+    return everywhere[name] == access_counts(loop, kinds=ACCESSES)[name]
 
 
 def _outer_buffers_written(body: Iterable[Stmt]) -> frozenset[str]:
     """Return the buffers that statements write, without those that are allocated inside a single one of
     them."""
     return frozenset().union(*[outer_writes((stmt,)) for stmt in body])
-
-
-def _count_of_accesses(body: Iterable[Stmt], name: str) -> int:
-    """Return the number of accesses to a buffer."""
-    return sum(node.buffer == name for node in collect(ACCESSES, *body))

@@ -26,7 +26,12 @@ from gossamer_ir.nodes import (
 )
 from gossamer_ir.traversal.access_types import ACCESSES, BUFFER_NODES, ELEMENT_ACCESSES
 from gossamer_ir.traversal.buffer_definitions import without_allocations
-from gossamer_ir.traversal.buffer_uses import buffers_accessed, buffers_named, outer_writes
+from gossamer_ir.traversal.buffer_uses import (
+    access_counts,
+    buffers_accessed,
+    buffers_named,
+    outer_writes,
+)
 from gossamer_ir.traversal.free_vars import free_vars
 from gossamer_ir.traversal.names import namer_of
 from gossamer_ir.traversal.rewrite import rewrite_body
@@ -165,9 +170,9 @@ def _require_repeatable(
     Only the block may write the buffer, and it may only read values that do not change in the loop.
     """
     block: Block = cursor.node
-    if outer_writes((block,)) != {buffer_name} or _store_count(
-        window_loop.node.body, buffer_name
-    ) != _store_count((block,), buffer_name):
+    stores = access_counts(*window_loop.node.body, kinds=Store)[buffer_name]
+    is_only_writer = stores == access_counts(block, kinds=Store)[buffer_name]
+    if outer_writes((block,)) != {buffer_name} or not is_only_writer:
         raise schedule_error(
             "rolling_buffer.writers",
             f"Block '{block.name}' is not the only writer of '{buffer_name}', or also writes another buffer.",
@@ -191,10 +196,6 @@ def _require_repeatable(
             f"Block '{block.name}' or its loop reads {quote(changed)}, which is written in loop "
             f"'{window_loop.node.var}'.",
         )
-
-
-def _store_count(body: tuple[Stmt, ...], buffer_name: str) -> int:
-    return sum(store.buffer == buffer_name for store in collect(Store, *body))
 
 
 def _require_known_shape(buffer: Buffer, window_loop: Cursor) -> None:
