@@ -58,7 +58,7 @@ def prepare_with_rule(case: OperatorCase, threads: int, *, rule: VariantRule) ->
     if case.op not in NAMES:
         raise UnavailableError(f"gossamer has no operator {case.op}")
     operator = operator_named(case.op)
-    operands = operator.operands(from_scipy(case.csr), *case.operands)
+    operands = operator.checked_operands(from_scipy(case.csr), *case.operands)
     assert has_one_kernel(operands), "a tensor is in CSR"
     program, variant, stats, format = kernel_spec(operands, operator.program)
     module = module_of(program, variant, format)

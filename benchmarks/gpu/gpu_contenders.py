@@ -93,7 +93,7 @@ def _bound_operator(case: OperatorCase, out: Any, placed: Any, target: str) -> A
 def _bound_n_m(case: OperatorCase, out: Any, placed: Any, target: str) -> Any:
     from gossamer.operator_calls.operands.checked_operands import kernel_arguments, kernel_spec
     from gossamer.operator_calls.operator_kernels import kernel_for
-    from gossamer.operators.matmul_24 import PROGRAM, operands
+    from gossamer.operators.matmul_24 import PROGRAM, checked_operands
     from gossamer_formats import prune
     from gossamer_formats.internal_api import VALUE_DTYPES, value_array_dtype
     from gossamer_ir.intrinsics.float8_operands import FLOAT8_OPERANDS
@@ -104,7 +104,7 @@ def _bound_n_m(case: OperatorCase, out: Any, placed: Any, target: str) -> Any:
     if dtype in VALUE_DTYPES and value_array_dtype(dtype).name != dtype:
         # Only a tensor tells these from integers.
         matrix = prune(left.astype(np.float32), "2:4").astype(dtype)
-    checked = operands(
+    checked = checked_operands(
         matrix, _stored_values(right, dtype), dtype if dtype in FLOAT8_OPERANDS else None
     )
     kernel = kernel_for(kernel_spec(checked, PROGRAM), target=target).kernel

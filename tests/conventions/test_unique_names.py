@@ -32,7 +32,7 @@ ONE_IN_EACH = {
     "gossamer_backends": "a hook and its implementation in a plugin",
     "gossamer_intrinsics": "a hook and its implementation in a plugin",
     "main": "what a command of its own runs",
-    "operands": "the file of an operator",
+    "checked_operands": "the file of an operator",
     "prepare": "the file of a contender, and the function of the public API",
     "sources": "the file of programs of the corpus",
 }

@@ -45,11 +45,11 @@ class Operator(Generic[P]):
     `program` is compiled for the dtypes and sizes of the operands. A call attempts these in order, and the
     first that returns a result ends it:
 
-    1. `Plans.run_again`: the plan of the last such call with the same tensor. First, because it is one
+    1. `Plans.try_last`: the plan of the last such call with the same tensor. First, because it is one
        look-up; it also counts the call.
-    2. `Plans.run`: the plan of an earlier call whose matrix had the same key; operands in their usual form
-       are checked by straight-line code. The call is counted before, and a tensor with which many products
-       were computed is replaced by one in a faster format (`repeated_products.py`).
+    2. `Plans.try_run`: the plan of an earlier call whose matrix had the same key; operands in their usual
+       form are checked by straight-line code. The call is counted before, and a tensor with which many
+       products were computed is replaced by one in a faster format (`repeated_products.py`).
     3. The function that a distribution registers for this operator of tensors in the format. After the
        plans, of which such a format has none: only `function` makes them. Before `function`, which would
        convert the tensor to CSR.
@@ -61,15 +61,15 @@ class Operator(Generic[P]):
         program: OperatorProgram,
         function: Callable[P, Array],
         *,
-        check_operands: Callable[..., Operands[MatrixOperand]],
+        checked_operands: Callable[..., Operands[MatrixOperand]],
         adapt: Adapt | None = None,
     ) -> None:
-        """`check_operands` returns the checked operands of a call. `adapt` returns dense operands as arrays
+        """`checked_operands` returns the checked operands of a call. `adapt` returns dense operands as arrays
         for the kernel if they differ from those of the call."""
         self.program = program
         # Not a property: each call reads it.
         self.name = program.name
-        self._check_operands = check_operands
+        self._checked_operands = checked_operands
         self._function = function
         self._plans = Plans(adapt=adapt)
         update_wrapper(self, function)
@@ -121,13 +121,13 @@ class Operator(Generic[P]):
                 matrix, dense = values[0], values[1:]
                 counted = None
                 if target is None and type(matrix) is SparseTensor:
-                    result = self._plans.run_again(matrix, dense, out)
+                    result = self._plans.try_last(matrix, dense, out)
                     if result is not None:
                         return result
                     # Counted after the attempt above, which counts the calls that it computes.
                     counted = count_call(self.program, matrix, dense[0])
-                    matrix = counted.stored
-                result = self._plans.run(matrix, dense, out, target, counted=counted)
+                    matrix = counted.prepared
+                result = self._plans.try_run(matrix, dense, out, target, counted=counted)
                 if result is not None:
                     return result
                 values = (matrix, *dense)
@@ -154,10 +154,10 @@ class Operator(Generic[P]):
         result: Array = registered(*values, **passed, **named)
         return result
 
-    def operands(self, *values: Any) -> Operands[MatrixOperand]:
+    def checked_operands(self, *values: Any) -> Operands[MatrixOperand]:
         """Check the operands of a call; raise `ArgumentError` (`operator.operands`) if their number is
         wrong."""
-        parameters = signature(self._check_operands).parameters
+        parameters = signature(self._checked_operands).parameters
         required = sum(at.default is at.empty for at in parameters.values())
         if not required <= len(values) <= len(parameters):
             most = len(parameters)
@@ -167,7 +167,7 @@ class Operator(Generic[P]):
                 f"The number of operands of {self.name} is {len(values)}; expected {numbers}: "
                 f"{', '.join(parameters)}.",
             )
-        return self._check_operands(*values)
+        return self._checked_operands(*values)
 
     def run(
         self,
@@ -229,7 +229,7 @@ class Operator(Generic[P]):
             }
             bound: BoundCall | BoundKernels = bind(*values, out=out, **options)
             return bound
-        checked = self.operands(*values)
+        checked = self.checked_operands(*values)
         if checked.device(out) == HOST:
             for operand, original in zip(checked.dense.values(), values[1:], strict=False):
                 # Numbers have no memory that the caller could write to later.
@@ -274,12 +274,12 @@ class DecidingOperator(Operator[P]):
         program: OperatorProgram,
         function: Callable[P, Array],
         *,
-        check_operands: Callable[..., Operands[MatrixOperand]],
+        checked_operands: Callable[..., Operands[MatrixOperand]],
         decide: DecideForm,
     ) -> None:
         """`decide` returns the decision for operands of a dtype, sizes and a target, as the function takes
         it."""
-        super().__init__(program, function, check_operands=check_operands)
+        super().__init__(program, function, checked_operands=checked_operands)
         self._decide = decide
 
     def explain_calls(
@@ -310,7 +310,7 @@ class DecidingOperator(Operator[P]):
 
 def operator(
     program: OperatorProgram,
-    check_operands: Callable[..., Operands[MatrixOperand]],
+    checked_operands: Callable[..., Operands[MatrixOperand]],
     *,
     adapt: Adapt | None = None,
     decide: DecideForm | None = None,
@@ -320,8 +320,10 @@ def operator(
 
     def decorate(function: Callable[P, Array]) -> Operator[P]:
         if decide is not None:
-            return DecidingOperator(program, function, check_operands=check_operands, decide=decide)
-        return Operator(program, function, check_operands=check_operands, adapt=adapt)
+            return DecidingOperator(
+                program, function, checked_operands=checked_operands, decide=decide
+            )
+        return Operator(program, function, checked_operands=checked_operands, adapt=adapt)
 
     return decorate
 

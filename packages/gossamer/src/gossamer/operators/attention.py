@@ -113,7 +113,7 @@ def _arrays(
     return (Q, K, V, _scale(scale, Q.shape[-1], dtype)) if dtype in _DTYPES else ()
 
 
-def operands(
+def checked_operands(
     pattern: Any,
     Q: Array,
     K: Array,
@@ -133,7 +133,7 @@ def operands(
     return Operands(matrix, dense, "out", (rows, features), dtype, features)
 
 
-@operator(PROGRAM, operands, adapt=_arrays)
+@operator(PROGRAM, checked_operands, adapt=_arrays)
 def attention(
     pattern: Any,
     Q: Array,
@@ -170,7 +170,7 @@ def attention(
     """
     if len(_shape(Q)) > 2:
         return _compute_by_heads(pattern, (Q, K, V), scale, out=out, target=target)
-    checked = operands(pattern, Q, K, V, scale)
+    checked = checked_operands(pattern, Q, K, V, scale)
     # The fused kernel sums a row at once, which loses terms of rows this long.
     matrix = checked.matrix
     if isinstance(matrix, CsrMatrix) and matrix.has_long_rows(checked.dtype):

@@ -127,7 +127,7 @@ _CSR = MemoKey[SparseTensor]("the matrix in CSR for products")
 _BLOCKS = MemoKey[SparseTensor]("the matrix in dense blocks for products")
 
 
-def operands(A: Any, B: Array, dtype: str | None = None) -> Operands[NMMatrix]:
+def checked_operands(A: Any, B: Array, dtype: str | None = None) -> Operands[NMMatrix]:
     """Return the checked operands of `matmul_24`."""
     matrix = n_m_matrix(A, dtype)
     dense = dense_operand("B", B, dtype=matrix.dtype, shape=(matrix.columns, None))
@@ -154,7 +154,7 @@ def _decide(dtype: str, sizes: Mapping[str, int], target: str | Target) -> Decis
     ).decision
 
 
-@operator(PROGRAM, operands, decide=_decide)
+@operator(PROGRAM, checked_operands, decide=_decide)
 def matmul_24(
     A: Any,
     B: Array,
@@ -215,7 +215,7 @@ def matmul_24(
         stored = _tensor_in_blocks(A, B, dtype, target=target)
         if stored is not None:
             return spmm(stored, B, out=out, target=target)
-    return matmul_24.run(operands(A, B, dtype), out=out, target=target)
+    return matmul_24.run(checked_operands(A, B, dtype), out=out, target=target)
 
 
 def _product_of_library(

@@ -53,7 +53,7 @@ PROGRAM = OperatorProgram(
 )
 
 
-def operands(A: Any, X: Array, Y: Array) -> Operands[MatrixOperand]:
+def checked_operands(A: Any, X: Array, Y: Array) -> Operands[MatrixOperand]:
     """Return the checked operands of `sddmm`."""
     # Arrays with values that NumPy lacks do not tell their dtype.
     is_encoded = isinstance(A, SparseTensor) and A.value_dtype not in NUMPY_DTYPES
@@ -66,7 +66,7 @@ def operands(A: Any, X: Array, Y: Array) -> Operands[MatrixOperand]:
     return Operands(matrix, {"x": left, "y": right}, "out", (matrix.value_count,), dtype, features)
 
 
-@operator(PROGRAM, operands)
+@operator(PROGRAM, checked_operands)
 def sddmm(
     A: Any,
     X: Array,
@@ -90,7 +90,7 @@ def sddmm(
     >>> gs.sddmm(A, X, Y)
     array([23., 11., 31.])
     """
-    checked = operands(A, X, Y)
+    checked = checked_operands(A, X, Y)
     if checked.device(out) == HOST and has_one_kernel(checked):
         panels = feature_panels(checked, target=target)
         if len(panels) > 1:

@@ -52,12 +52,12 @@ PROGRAM = OperatorProgram(
 )
 
 
-def operands(A: Any, B: Array) -> Operands[MatrixOperand]:
+def checked_operands(A: Any, B: Array) -> Operands[MatrixOperand]:
     """Return the checked operands of `spmm`."""
     return product_operands(PROGRAM, A, B, name="B")
 
 
-@operator(PROGRAM, operands)
+@operator(PROGRAM, checked_operands)
 def spmm(
     A: Any,
     B: Array,
@@ -95,4 +95,4 @@ def spmm(
             # Without factors, a repeated call has a plan.
             return spmv(A, B, out=out, target=target)
         return spmv(A, B, alpha=alpha, beta=beta, out=out, target=target)
-    return spmm.run(operands(A, B), alpha=alpha, beta=beta, out=out, target=target)
+    return spmm.run(checked_operands(A, B), alpha=alpha, beta=beta, out=out, target=target)

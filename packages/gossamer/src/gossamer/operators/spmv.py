@@ -44,12 +44,12 @@ PROGRAM = OperatorProgram(
 )
 
 
-def operands(A: Any, x: Array) -> Operands[MatrixOperand]:
+def checked_operands(A: Any, x: Array) -> Operands[MatrixOperand]:
     """Return the checked operands of `spmv`."""
     return product_operands(PROGRAM, A, x, name="x")
 
 
-@operator(PROGRAM, operands)
+@operator(PROGRAM, checked_operands)
 def spmv(
     A: Any,
     x: Array,
@@ -73,7 +73,7 @@ def spmv(
         column = None if out is None else _column(out)
         product = spmv(A, x[:, 0], alpha=alpha, beta=beta, out=column, target=target)
         return product.reshape(-1, 1) if out is None else out
-    return spmv.run(operands(A, x), alpha=alpha, beta=beta, out=out, target=target)
+    return spmv.run(checked_operands(A, x), alpha=alpha, beta=beta, out=out, target=target)
 
 
 def _column(out: Any) -> Any:

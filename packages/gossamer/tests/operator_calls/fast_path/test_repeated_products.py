@@ -47,7 +47,7 @@ def convert(tensor, operator, sizes):
     number."""
     dense, program = np.empty((0, *sizes), tensor.dtype), operator_named(operator).program
     for number in range(1, MAX_CALLS):
-        stored = count_call(program, tensor, dense).stored
+        stored = count_call(program, tensor, dense).prepared
         if stored is not tensor:
             return stored, number
     return None, MAX_CALLS
@@ -75,7 +75,7 @@ def test_the_choice_is_explained_before_it_is_made():
     tensor = gs.from_scipy(pruned())
     dense = np.empty((1030, 64), np.float32)
     while CHOICE.find(tensor.pattern) is None:
-        assert count_call(gs.spmm.program, tensor, dense).stored is tensor
+        assert count_call(gs.spmm.program, tensor, dense).prepared is tensor
     choice = gs.explain(tensor)
     assert choice.chosen.format == "csr"
     assert choice.estimates[0].format == "tiled_csr"
@@ -168,8 +168,8 @@ def test_calls_with_other_values_in_one_pattern_count_together(monkeypatch):
         other = with_other_values(tensor, seed)
         counted = count_call(gs.spmm.program, other, dense)
         assert counted.history.calls > calls
-        assert isinstance(counted.stored, Decomposition)
-        assert counted.stored is not first
+        assert isinstance(counted.prepared, Decomposition)
+        assert counted.prepared is not first
         matrix.data = other.arrays["data"]
         for _ in range(2):
             assert np.array_equal(gs.spmm(other, dense), matrix @ dense)
@@ -182,7 +182,7 @@ def test_a_pattern_is_converted_by_calls_with_different_values():
     calls = convert(gs.from_scipy(pruned()), "spmm", (64,))[1]
     for number in range(1, calls + 1):
         values = replace_values(tensor, tensor.arrays["data"])
-        stored = count_call(gs.spmm.program, values, dense).stored
+        stored = count_call(gs.spmm.program, values, dense).prepared
         assert (stored is values) == (number < calls)
 
 
@@ -193,7 +193,7 @@ def test_zeros_of_the_converting_tensor_have_places_for_other_values():
     zeros = replace_values(tensor, np.zeros(tensor.nnz, np.float32))
     stored, _ = convert(zeros, "spmm", (64,))
     assert stored.format == "bsr"
-    assert count_call(gs.spmm.program, tensor, dense).stored.format == "bsr"
+    assert count_call(gs.spmm.program, tensor, dense).prepared.format == "bsr"
     assert np.array_equal(gs.spmm(tensor, dense), matrix @ dense)
 
 
@@ -204,8 +204,8 @@ def test_values_are_moved_only_if_the_calls_with_them_pay():
     history.moving_calls = 3
     other = with_other_values(tensor, 1)
     counted = [count_call(gs.spmm.program, other, dense) for _ in range(4)]
-    assert [call.stored is other for call in counted] == [True, True, False, False]
-    assert counted[2].stored is counted[3].stored
+    assert [call.prepared is other for call in counted] == [True, True, False, False]
+    assert counted[2].prepared is counted[3].prepared
 
 
 def test_dtypes_of_one_pattern_have_formats_of_their_own():

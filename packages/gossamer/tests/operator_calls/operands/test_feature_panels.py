@@ -11,7 +11,7 @@ from scipy import sparse
 import gossamer as gs
 from gossamer.operator_calls.operands import feature_panels as panels_module
 from gossamer.operator_calls.operands.feature_panels import feature_panels
-from gossamer.operators.sddmm import operands
+from gossamer.operators.sddmm import checked_operands
 from gossamer_ir.errors import ArgumentError
 
 ROWS, COLUMNS = 50, 40
@@ -52,14 +52,14 @@ def plan_features():
 )
 def test_widths_of_panels(features, density, dtype, widths):
     A = matrix(density).astype(dtype)
-    panels = feature_panels(operands(A, *wide(features, dtype)))
+    panels = feature_panels(checked_operands(A, *wide(features, dtype)))
     assert [panel.stop - panel.start for panel in panels] == widths
     assert panels[-1].stop == features
 
 
 def test_a_matrix_with_too_many_columns_has_no_panels(monkeypatch):
     monkeypatch.setattr(panels_module, "MIN_BYTES", 1024)
-    assert len(feature_panels(operands(matrix(), *wide(600)))) == 1
+    assert len(feature_panels(checked_operands(matrix(), *wide(600)))) == 1
 
 
 def test_grids_of_threads_have_no_panels(monkeypatch):
@@ -67,7 +67,8 @@ def test_grids_of_threads_have_no_panels(monkeypatch):
     grid = SimpleNamespace(private_cache=cpu.private_cache, grid="any")
     monkeypatch.setattr(panels_module, "machine_for", {"cpu": cpu, "gpu": grid}.get)
     panels = [
-        feature_panels(operands(matrix(), *wide(300)), target=name) for name in ("cpu", "gpu")
+        feature_panels(checked_operands(matrix(), *wide(300)), target=name)
+        for name in ("cpu", "gpu")
     ]
     assert list(map(len, panels)) == [3, 1]
 

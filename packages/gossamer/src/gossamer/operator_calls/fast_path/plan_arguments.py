@@ -40,10 +40,11 @@ _make_tuple: Callable[..., Any] = tuple.__new__
 
 
 class MatrixArguments(NamedTuple):
-    """A matrix: the key of plans that fit it, and arguments for them. `arrays` keeps the memory alive."""
+    """A matrix: the key of plans that fit it, and its arguments for them, which are fixed. `arrays` keeps the
+    memory alive."""
 
     key: object
-    arguments: FixedArguments
+    fixed: FixedArguments
     arrays: tuple[Array, ...]
 
 

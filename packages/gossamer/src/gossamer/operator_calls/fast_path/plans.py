@@ -80,15 +80,15 @@ class PlanPair(msgspec.Struct, frozen=True):
 
 
 class RepeatedCall(NamedTuple):
-    """The last call of an operator with a tensor and some number of columns: its count, the number of the
-    call at which something is `due`, the `run` of its plan with the number of `inputs`, and the arguments
-    for the `matrix`. Calls with the same tensor find all of it in one step."""
+    """The last call of an operator with a tensor and some number of columns: its count, the call before
+    which the format is considered again, the `run` of its plan with the number of `inputs`, and the arguments
+    for the matrix. Calls with the same tensor find all of it in one step."""
 
     history: CallHistory
-    due: int
+    next_action_call: int
     run: Callable[..., Array | None]
     inputs: int
-    matrix: MatrixArguments
+    arguments: MatrixArguments
 
 
 LAST_CALLS = MemoKey[dict[object, RepeatedCall]]("the last calls")
@@ -129,7 +129,7 @@ class Plans:
         self.by_key.clear()
         self._token = object()
 
-    def run_again(
+    def try_last(
         self, tensor: SparseTensor, dense: tuple[Any, ...], out: Array | None
     ) -> Array | None:
         """Return the result by the plan of the last such call with the tensor, and count the call. None if
@@ -143,27 +143,32 @@ class Plans:
         last_call = calls.get(key)
         if last_call is None:
             return None
-        history, due, run, inputs, stored = last_call
-        if history.calls + 1 >= due:
+        history, next_action_call, run, inputs, arguments = last_call
+        if history.calls + 1 >= next_action_call:
             # Another format may be next, with another plan.
             calls.pop(key, None)
             return None
         if self._adapt is not None:
             dense = self._adapt(*dense)
-        result = run(stored.arguments, *dense, out) if len(dense) == inputs else None
+        result = run(arguments.fixed, *dense, out) if len(dense) == inputs else None
         if result is not None:
             history.calls += 1
         return result
 
-    def _keep_again(
-        self, counted: CountedCall, sizes: tuple[int, ...], plan: CallPlan, stored: MatrixArguments
+    def _keep_last(
+        self,
+        counted: CountedCall,
+        sizes: tuple[int, ...],
+        plan: CallPlan,
+        arguments: MatrixArguments,
     ) -> None:
-        """Keep a plan, and the arguments for the matrix that was stored for the call, for `run_again`."""
-        call = RepeatedCall(counted.history, counted.due, plan.run, plan.inputs, stored)
+        """Keep a plan, and the arguments for the matrix that was prepared for the call, for `try_last`."""
+        history, next_action_call = counted.history, counted.next_action_call
+        call = RepeatedCall(history, next_action_call, plan.run, plan.inputs, arguments)
         calls = LAST_CALLS.get(counted.tensor, _no_calls)
         put_bounded(calls, (self._token, sizes), call, limit=MAX_REPEATED_CALLS)
 
-    def run(
+    def try_run(
         self,
         matrix: Any,
         dense: tuple[Any, ...],
@@ -173,46 +178,41 @@ class Plans:
         counted: CountedCall | None = None,
     ) -> Array | None:
         """Return the result of a call by the plan of an earlier one; None if there is none that accepts the
-        operands. Later calls with the tensor of a call that is `counted` find the plan by `run_again`."""
+        operands. Later calls with the tensor of a call that is `counted` find the plan by `try_last`."""
         first = dense[0]
         if type(first) is not ndarray:
             return None
         sizes = first.shape[1:]
-        stored = matrix_arguments(matrix)
-        if stored is None:
+        arguments = matrix_arguments(matrix)
+        if arguments is None:
             if is_decomposition(matrix):
                 # A matrix in parts keeps its plans itself, because they contain its arrays.
                 joint = self.joint_plan(matrix, target, sizes)
                 return None if joint is None else joint.run(*dense, out)
             return None
-        pair = self.by_key.get((stored.key, target, sizes))
+        pair = self.by_key.get((arguments.key, target, sizes))
         if pair is None:
             converted = self._pair_of_converted(matrix, target, sizes)
             if converted is None:
                 return None
-            stored, pair = converted
-        arguments = stored.arguments
+            arguments, pair = converted
         if self._adapt is not None:
             dense = self._adapt(*dense)
-        plan = pair.plan
-        # What `pair.run` would do, without the call of another function.
-        if arguments.check is None and len(dense) == plan.inputs:
-            result = plan.run(arguments, *dense, out)
-            if counted is not None and result is not None:
-                self._keep_again(counted, sizes, plan, stored)
-            return result
-        return pair.run(arguments, dense, out)
+        result = pair.run(arguments.fixed, dense, out)
+        if counted is not None and result is not None:
+            self._keep_last(counted, sizes, pair.plan, arguments)
+        return result
 
     def _pair_of_converted(
         self, matrix: Any, target: str | Target | None, sizes: tuple[int, ...]
     ) -> tuple[MatrixArguments, PlanPair] | None:
         """Return the plans for what an earlier call perhaps converted the matrix to, since the operator does
         not compute with its format."""
-        stored = converted_arguments(matrix)
-        if stored is None:
+        converted = converted_arguments(matrix)
+        if converted is None:
             return None
-        pair = self.by_key.get((stored.key, target, sizes))
-        return None if pair is None else (stored, pair)
+        pair = self.by_key.get((converted.key, target, sizes))
+        return None if pair is None else (converted, pair)
 
     def joint_plan(
         self, matrix: Decomposition, target: str | Target | None, sizes: tuple[int, ...]
@@ -235,9 +235,9 @@ class Plans:
         if matrix.plan_key is None or is_made_in_ranges(operands.products):
             return
         key = (matrix.plan_key, target, operands.plan_sizes)
-        stored = self.by_key.get(key)
+        existing = self.by_key.get(key)
         # The kernel changes with the stats of the matrix.
-        if stored is not None and stored.plan.kernel is kernel:
+        if existing is not None and existing.plan.kernel is kernel:
             return
         make_plan = partial(_plan, structure_params=matrix.structure_params, passed=operands.passed)
         make_checking = cache(partial(_checking_plan, spec, make_plan, target=target))

@@ -62,31 +62,34 @@ MAX_HISTORIES = 64
 """The number of operators and numbers of columns whose calls are counted."""
 
 NEVER = 1 << 62
-"""The number of the call at which something is due if nothing is."""
+"""The number of the next call at which there is something to do, if there is nothing."""
 
 
 class CallHistory:
-    """The calls with matrices of one pattern: their number so far, the number at which something is due, and
-    what was decided. The conversion to the chosen format pays for a matrix with `moving_calls` calls."""
+    """The calls with matrices of one pattern: their number so far, and what was decided.
 
-    __slots__ = ("calls", "choice", "converted", "due", "moving_calls")
+    `next_action_call` is the number of the call at which a format is chosen, then of the one at which the
+    pattern is converted to it. Moving the values of a matrix to the format pays for `moving_calls` calls.
+    """
 
-    def __init__(self, due: int) -> None:
+    __slots__ = ("calls", "choice", "converted", "moving_calls", "next_action_call")
+
+    def __init__(self, next_action_call: int) -> None:
         self.calls = 0
-        self.due = due
+        self.next_action_call = next_action_call
         self.choice: FormatChoice | None = None
         self.moving_calls = 1
         self.converted: ConvertedPattern | None = None
 
 
 class CountedCall(NamedTuple):
-    """A call with a tensor, the matrix in the format for it, the count of such calls, and the number of the
-    call at which something is due for this tensor."""
+    """A call with a tensor, the matrix in the format for it, and the count of such calls. At the next action
+    call a format is chosen, the pattern is converted, or the values of this tensor are moved."""
 
     tensor: SparseTensor
-    stored: PreparedMatrix
+    prepared: PreparedMatrix
     history: CallHistory
-    due: int
+    next_action_call: int
 
 
 class StoredValues:
@@ -123,16 +126,16 @@ class RepeatedProducts:
         if first_call is None:
             first_call = history.calls
             put_bounded(values.first_calls, history, first_call, limit=MAX_HISTORIES)
-        if history.calls >= history.due and history.choice is None:
+        if history.calls >= history.next_action_call and history.choice is None:
             self._choose(tensor, sizes, history)
-        due = max(history.due, first_call + history.moving_calls - 1)
-        if history.calls < due:
-            return CountedCall(tensor, tensor, history, due)
+        next_action_call = max(history.next_action_call, first_call + history.moving_calls - 1)
+        if history.calls < next_action_call:
+            return CountedCall(tensor, tensor, history, next_action_call)
         return CountedCall(tensor, self._prepare_as_chosen(tensor, values, history), history, NEVER)
 
     def _choose(self, tensor: SparseTensor, sizes: tuple[int, ...], history: CallHistory) -> None:
         """Choose a format, and the numbers of calls that pay for it."""
-        # Imported late: rarely due.
+        # Imported late: rarely needed.
         from gossamer.operator_calls.prepared_formats.chosen_format import CHOICE
 
         with compiling:
@@ -142,7 +145,9 @@ class RepeatedProducts:
             choice = _choice(tensor, sizes)
             gain = choice.csr.cycles - choice.chosen.cycles
             history.moving_calls = _paying_calls(gain, MOVE_CYCLES * tensor.nnz)
-            history.due = _paying_calls(gain, choice.chosen.conversion_cycles + COMPILE_CYCLES)
+            history.next_action_call = _paying_calls(
+                gain, choice.chosen.conversion_cycles + COMPILE_CYCLES
+            )
             history.choice = choice
             CHOICE.keep(tensor.pattern, choice._replace(chosen=choice.csr, calls=history.calls))
 
@@ -166,7 +171,7 @@ class RepeatedProducts:
 
     def _convert(self, tensor: SparseTensor, history: CallHistory) -> None:
         """Convert the pattern to the chosen format, unless it takes too much memory or has zeros added: then
-        nothing is due any more."""
+        there is nothing more to do."""
         from gossamer.operator_calls.prepared_formats.chosen_format import (
             CHOICE,
             has_added_zeros,
@@ -186,7 +191,7 @@ class RepeatedProducts:
                 if has_added_zeros(converted, tensor):
                     converted = None
         if converted is None:
-            history.due = NEVER
+            history.next_action_call = NEVER
             choice = choice._replace(chosen=choice.csr)
         else:
             history.converted = self._converted[key] = converted
@@ -207,7 +212,7 @@ def count_call(program: OperatorProgram, tensor: SparseTensor, dense: Any) -> Co
         products = _PRODUCTS.get(tensor.pattern, lambda _pattern: _repeated_products(tensor))
         if products is not None:
             return products.count(tensor, program, dense.shape[1:])
-    return CountedCall(tensor, tensor, CallHistory(due=NEVER), NEVER)
+    return CountedCall(tensor, tensor, CallHistory(next_action_call=NEVER), NEVER)
 
 
 def _repeated_products(tensor: SparseTensor) -> RepeatedProducts | None:
@@ -227,11 +232,11 @@ def _history(matrix: SparseTensor, program: OperatorProgram, sizes: tuple[int, .
     features = sizes[0] if len(sizes) == 1 else 1
     products = matrix.nnz * features
     # A product of parts cannot be interrupted between ranges of rows, and that of `spmm` with a vector is
-    # one of `spmv`. Such calls are never due.
+    # one of `spmv`. Formats are not chosen for such calls.
     is_counted = program.sums_rows and len(sizes) == program.dense_dimensions - 1
     if not is_counted or not products or is_made_in_ranges(products):
-        return CallHistory(due=NEVER)
-    return CallHistory(due=PRODUCTS_BEFORE_CHOICE // products + 1)
+        return CallHistory(next_action_call=NEVER)
+    return CallHistory(next_action_call=PRODUCTS_BEFORE_CHOICE // products + 1)
 
 
 def _choice(matrix: SparseTensor, sizes: tuple[int, ...]) -> FormatChoice:
