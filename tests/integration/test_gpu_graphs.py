@@ -10,6 +10,7 @@ import gossamer as gs
 from benchmarks.matrices import MissingMatrixError, load_matrix
 from gossamer.operators.spmm import SCRIPT as SPMM
 from gossamer.operators.spmv import SCRIPT as SPMV
+from gossamer_cuda_mma_sp.driver.interpreter_driver import InterpreterDriver
 from tests.integration.gpu_programs import (
     ARCHITECTURES,
     INTERPRETED,
@@ -90,13 +91,26 @@ def test_products_of_operators_take_one_launch(dtype):
     np.testing.assert_array_equal(y, expected[:, 0])
 
 
-def test_products_of_operators_have_factors():
+@pytest.mark.parametrize(
+    ("alpha", "beta", "launches"), [(2.0, 0.0, 2), (1.0, 1.0, 1), (2.0, 3.0, 1)]
+)
+def test_products_of_operators_have_factors(alpha, beta, launches, monkeypatch):
+    """With beta, all parts add to the output, which was multiplied before; without, it is set to zero."""
     matrix = graph(40, 30)
     A, B = gs.decompose(matrix, "hyb", k=2), np.ones((30, 8), np.float32)
-    expected, out = matrix @ B, np.ones((40, 8), np.float32)
-    np.testing.assert_array_equal(gs.spmm(A, B, alpha=2.0, target=INTERPRETED), 2 * expected)
-    gs.spmm(A, B, beta=3.0, out=out, target=INTERPRETED)
-    np.testing.assert_array_equal(out, expected + 3)
+    launched, launch = [], InterpreterDriver.launch
+
+    def recorded_launch(self, function, *arguments, **keywords):
+        launched.append([str(step.name) for step in function.handle.instructions])
+        launch(self, function, *arguments, **keywords)
+
+    monkeypatch.setattr(InterpreterDriver, "launch", recorded_launch)
+    out = np.ones((40, 8), np.float32)
+    gs.spmm(A, B, alpha=alpha, beta=beta, out=out, target=INTERPRETED)
+    np.testing.assert_array_equal(out, alpha * (matrix @ B) + beta)
+    assert len(launched) == launches
+    # Only the bucket with rows that were cut.
+    assert sum(names.count("atom") + names.count("red") for names in launched) == 1
 
 
 @pytest.mark.parametrize("architecture", ARCHITECTURES)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from decomposed_matrices import matrix
+from scipy.sparse import csr_array
 
 from gossamer_formats import decompose, from_scipy
 from gossamer_ir.errors import ArgumentError, FormatError
@@ -47,6 +48,22 @@ def test_a_program_is_rewritten_for_the_parts():
     assert names == {"x", "y", "m", "n", *decomposition.arguments}
     assert "data_p0b0" in handles
     assert "width_p0b0" not in names
+
+
+def test_parts_without_common_rows_are_declared_whether_they_initialize_or_add():
+    stored = from_scipy(csr_array(np.array([[1, 0, 0], [1, 1, 1]], np.float32)))
+    decomposition = decompose(stored, "hyb", k=2)
+    lines = SPMV_SCRIPT.splitlines()
+    first = next(number for number, line in enumerate(lines) if "T.init()" in line)
+    adding = "\n".join(lines[:first] + lines[first + 2 :])
+    declared = [
+        decomposition.rewrite(program, at_once=True).functions[0].relations
+        for program in (SPMV_SCRIPT, adding)
+    ]
+    assert declared[0] == declared[1]
+    assert {relation.kind for relation in declared[1]} == {"disjoint"}
+    # Where parts are computed one after the other, nobody needs it.
+    assert decomposition.rewrite(adding).functions[0].relations == ()
 
 
 def test_a_program_that_looks_up_elements_is_refused():

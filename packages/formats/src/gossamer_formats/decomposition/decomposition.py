@@ -246,8 +246,9 @@ class Decomposition(NotAnArray):
 
         If all parts are to be computed `at_once`, in one launch of a GPU, only parts initialize that have no
         rows in common with any other one, and the program declares for each two parts without common rows
-        that these are different ones. Where parts share rows, or one has a row several times, the default
-        schedule of a machine with grids of threads accumulates atomically.
+        that these are different ones, also if the program has no init and adds to its output. Where parts
+        share rows, or one has a row several times, the default schedule of a machine with grids of threads
+        accumulates atomically.
 
         Raises `FormatError` (`format.program`) if a format cannot be used by the program.
 

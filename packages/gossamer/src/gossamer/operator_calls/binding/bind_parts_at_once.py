@@ -39,10 +39,10 @@ _PROGRAMS = MemoKey[dict[Hashable, _IdentifiedProgram]](
 def is_computed_at_once(
     program: OperatorProgram, operands: Operands[MatrixInParts], target: str | Target | None
 ) -> bool:
-    """Return whether one launch computes the parts: they are summed, and the machine of a target runs grids
-    of threads."""
+    """Return whether one launch computes the parts: they are summed, or added to the result, and the machine
+    of a target runs grids of threads."""
     has_parts = bool(operands.matrix.decomposition.parts)
-    if target is None or not has_parts or not program.sums_rows or program.adds:
+    if target is None or not has_parts or not program.sums_rows:
         return False
     return machine_for(target).grid is not None
 

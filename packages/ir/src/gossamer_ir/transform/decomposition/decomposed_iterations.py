@@ -82,6 +82,7 @@ def decomposed_iteration(
     _require_no_axis_below(iteration, tensor)
     # Each part initializes its own elements, and no order among the parts is needed.
     if not _has_outer_init(iteration, tensor):
+        _declare_rows(iteration, vars, tensor)
         return [_part(format, iteration, vars, tensor) for format in formats]
     axes = tensor.axes_of_function
     _require_unreduced_init(iteration, axes)
@@ -102,6 +103,18 @@ def decomposed_iteration(
         part_iteration = iteration if format.name in rows.initializing else updates
         result.append(_part(format, part_iteration, vars, tensor))
     return result
+
+
+def _declare_rows(iteration: Iteration, vars: Sequence[str], tensor: DividedTensor) -> None:
+    """Declare which parts have no results in common, if these are along one dimension and are added to what
+    is there, as with a factor of the output."""
+    written = [
+        store for store in collect(Store, *iteration.body) if store.buffer not in tensor.names
+    ]
+    used = free_vars(*(index for store in written for index in store.indices))
+    dimensions = [dimension for dimension, name in enumerate(vars) if name in used]
+    if len(dimensions) == 1 and not iteration.init:
+        tensor.rows(dimensions[0])
 
 
 def _has_outer_init(iteration: Iteration, tensor: DividedTensor) -> bool:
