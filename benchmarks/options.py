@@ -40,12 +40,13 @@ REPEATED = {"parts", "rounds", "budget", "machine"}
 COMMANDS = ("run", "report", "check-model", "gpu")
 GPU_SUITES = {
     "instructions": "matrix instructions, with each sparsity selector",
+    "warpgroups": "instructions of warpgroups, with each selector, place of A, and order of A and B",
     "programs": "programs of the corpus",
     "conformance": "other tests of the suite for backends",
 }
 """The checks of a GPU that a run may shorten."""
 ALL = 10**6
-GPU_TARGET = "cuda-mma-sp:arch=sm_90"
+GPU_TARGET = "cuda-mma-sp:arch=sm_90a"
 
 V = TypeVar("V")
 

@@ -27,6 +27,12 @@ def instruction_checks(target: str, count: int) -> Iterator[GpuCheck]:
     yield from _checks("instructions", command, (), count)
 
 
+def warpgroup_checks(target: str, count: int) -> Iterator[GpuCheck]:
+    """Yield the results of instructions of warpgroups."""
+    command = ["-m", "benchmarks.gpu.warpgroup_checks", target]
+    yield from _checks("warpgroups", command, (), count)
+
+
 def suite_checks(suite: str, target: str, count: int) -> Iterator[GpuCheck]:
     """Yield the results of tests of the testkit: those of its corpus, or all others."""
     command = ["-m", "benchmarks.gpu.suite_checks", suite, target]

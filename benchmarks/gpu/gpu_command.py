@@ -14,12 +14,18 @@ from rich.console import Console
 
 from benchmarks.contenders import OURS
 from benchmarks.gpu.gpu_cases import gpu_cases
-from benchmarks.gpu.gpu_checks import fuzzed_checks, instruction_checks, suite_checks
+from benchmarks.gpu.gpu_checks import (
+    fuzzed_checks,
+    instruction_checks,
+    suite_checks,
+    warpgroup_checks,
+)
 from benchmarks.gpu.gpu_contenders import GPU_CONTENDERS
 from benchmarks.gpu.gpu_records import CORRECT, GpuCheck, GpuRun, GpuTime
 from benchmarks.gpu.gpu_times import measured_times
 from benchmarks.gpu.instruction_checks import checked_instructions
 from benchmarks.gpu.suite_checks import CONFORMANCE, CORPUS, backend_suite, checks_of
+from benchmarks.gpu.warpgroup_checks import checked_uses
 from benchmarks.machine.machine_description import short_name
 from benchmarks.text_tables import Sheet, to_rich
 from gossamer.build_kernels import DISTRIBUTIONS
@@ -88,12 +94,15 @@ def _correctness_checks(chosen: argparse.Namespace, console: Console) -> Iterato
     suite = backend_suite(target)
     programs = min(chosen.programs, len(checks_of(suite, CORPUS)))
     tests = min(chosen.conformance, len(checks_of(suite, CONFORMANCE)))
-    instructions = min(chosen.instructions, len(checked_instructions(gpu_of(parse_target(target)))))
+    gpu = gpu_of(parse_target(target))
+    instructions = min(chosen.instructions, len(checked_instructions(gpu)))
+    warpgroups = min(chosen.warpgroups, len(checked_uses(gpu)))
     console.print(
-        f"{instructions} matrix instructions, {programs} programs of the corpus, {tests} tests of the "
-        f"conformance suite, {chosen.fuzzed} random programs"
+        f"{instructions} matrix instructions, {warpgroups} of warpgroups, {programs} programs of the "
+        f"corpus, {tests} tests of the conformance suite, {chosen.fuzzed} random programs"
     )
     yield from instruction_checks(target, instructions)
+    yield from warpgroup_checks(target, warpgroups)
     yield from suite_checks(CORPUS, target, programs)
     yield from suite_checks(CONFORMANCE, target, tests)
     yield from fuzzed_checks(target, chosen.fuzzed, chosen.seed)

@@ -65,10 +65,7 @@ def instruction_name(instruction: MatrixInstruction, selector: int) -> str:
 def check_instructions(target: str, first: int, count: int) -> None:
     """Execute the instructions from a number on."""
     gpu = gpu_of(Target.parse(target))
-    is_interpreted = gpu.is_interpreted
-    device = (
-        GpuDevice(InterpreterDriver()) if is_interpreted else gpu_device(gpu.driver, gpu.number)
-    )
+    device = device_of(gpu)
     for number in range(first, first + count):
         instruction, selector = checked_instructions(gpu)[number]
         row = {"name": instruction_name(instruction, selector), "wrong": None, "skipped": None}
@@ -77,6 +74,13 @@ def check_instructions(target: str, first: int, count: int) -> None:
         except GossamerError as error:
             row["wrong"] = str(error)
         print(json.dumps(row), flush=True)
+
+
+def device_of(gpu: Gpu) -> GpuDevice:
+    """Return the device that executes the kernels of a target."""
+    if gpu.is_interpreted:
+        return GpuDevice(InterpreterDriver())
+    return gpu_device(gpu.driver, gpu.number)
 
 
 def wrong_result(
@@ -92,14 +96,18 @@ def wrong_result(
     words = operand_words(instruction, selector, left, right, sums)
     ptx = instruction_kernels_ptx([(instruction, selector)], gpu)
     result = sums_of(execute_ptx(device, ptx, words), instruction)
-    different = np.argwhere(result != left @ right + sums)
+    return difference_of(result, left @ right + sums)
+
+
+def difference_of(result: Array, expected: Array) -> str | None:
+    """Return how sums differ from the expected ones; None if they do not."""
+    different = np.argwhere(result != expected)
     if not len(different):
         return None
     row, column = different[0]
-    expected = (left @ right + sums)[row, column]
     return (
         f"{len(different)} of {result.size} sums are wrong: that of row {row} and column {column} is "
-        f"{result[row, column]}, expected {expected}"
+        f"{result[row, column]}, expected {expected[row, column]}"
     )
 
 
@@ -132,7 +140,7 @@ def random_integers(random: np.random.Generator, dtype: str, shape: tuple[int, i
 def structured_matrix(random: np.random.Generator, matrix: Array, bits: int) -> Array:
     """Return a matrix with zeros, so that it is 1:2 for 32 bits, 4:8 in pairs for 4 bits, else 2:4."""
     units, unit = (2, 1) if bits == 32 else (4, 2 if bits == 4 else 1)
-    groups = matrix.reshape(ROWS, -1, units, unit).copy()
+    groups = matrix.reshape(len(matrix), -1, units, unit).copy()
     order = random.random(groups.shape[:3]).argsort(axis=2)
     groups[order < units // 2] = 0
     return groups.reshape(matrix.shape)
