@@ -104,7 +104,7 @@ def load_matrix(name: str, dtype: str = "float32") -> BenchmarkMatrix:
     if name in GENERATED_MASKS:
         return canonical_matrix(name, mask(*GENERATED_MASKS[name]), dtype)
     if name in GENERATED:
-        from gossamer.comparison.graphs import power_law
+        from gossamer.cli.comparison.graphs import power_law
         from gossamer_formats import to_scipy
 
         return canonical_matrix(

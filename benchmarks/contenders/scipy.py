@@ -32,7 +32,7 @@ def product_by_scipy(case: OperatorCase) -> Callable[[], Array]:
 
 def attention_by_scipy(case: OperatorCase) -> Callable[[], Array]:
     """Compute attention as the command `gossamer run` does beside gossamer."""
-    from gossamer.comparison.baselines.attention import prepare_attention
+    from gossamer.cli.comparison.baselines.attention import prepare_attention
 
     return prepare_attention(sparse.csr_array(case.csr), *case.operands)
 

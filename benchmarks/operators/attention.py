@@ -12,8 +12,8 @@ from scipy import sparse
 
 from benchmarks.matrices import IN_CSR, MASKS
 from benchmarks.operators.problem import Problem
-from gossamer.comparison.baselines.attention import attention_bound, prepare_attention
-from gossamer.comparison.baselines.baseline import RoundingBound
+from gossamer.cli.comparison.baselines.attention import attention_bound, prepare_attention
+from gossamer.cli.comparison.baselines.baseline import RoundingBound
 from gossamer_ir.support.arrays import Array
 
 

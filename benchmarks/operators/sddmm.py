@@ -10,7 +10,7 @@ from scipy import sparse
 
 from benchmarks.matrices import IN_CSR
 from benchmarks.operators.problem import Problem
-from gossamer.comparison.baselines.sddmm import prepare_sddmm
+from gossamer.cli.comparison.baselines.sddmm import prepare_sddmm
 from gossamer_ir.support.arrays import Array
 
 

@@ -23,7 +23,7 @@ from benchmarks.harness.job import Job
 from benchmarks.harness.progress import Bar
 from benchmarks.part import PartError, RunPart, Series
 from benchmarks.text_tables import Sheet
-from gossamer.comparison.timing import TimedCall
+from gossamer.cli.comparison.timing import TimedCall
 from gossamer.operators import operator_named
 from gossamer_backend import NativeCall
 from gossamer_backend.call.abi import Workspace

@@ -27,7 +27,7 @@ from benchmarks.harness.progress import Bar
 from benchmarks.part import RunPart, Series
 from benchmarks.parts.processes.fresh_process import run_fresh
 from benchmarks.text_tables import Sheet
-from gossamer.comparison.baselines import baseline_of
+from gossamer.cli.comparison.baselines import baseline_of
 
 SECONDS_PER_PROCESS = 1.0
 """Used only to estimate the duration."""

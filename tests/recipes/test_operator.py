@@ -24,5 +24,5 @@ def test_an_operator_has_a_file_of_tests(name, root):
 
 @pytest.mark.parametrize("name", NAMES)
 def test_an_operator_has_a_baseline(name, root):
-    folder = root / "packages/gossamer/src/gossamer/comparison/baselines"
+    folder = root / "packages/gossamer/src/gossamer/cli/comparison/baselines"
     assert (folder / f"{name}.py").exists()

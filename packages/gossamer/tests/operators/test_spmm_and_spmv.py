@@ -11,7 +11,7 @@ from scipy import sparse
 
 import gossamer as gs
 from gossamer import operators
-from gossamer.comparison.baselines import baseline_of
+from gossamer.cli.comparison.baselines import baseline_of
 from gossamer.operators import operator_named
 from gossamer_formats import from_arrays, from_scipy
 from gossamer_ir.errors import ArgumentError

@@ -9,7 +9,7 @@ from typing import Annotated, Any, TypeAlias
 import numpy as np
 import typer
 
-from gossamer.comparison.baselines import baseline_of
+from gossamer.cli.comparison.baselines import baseline_of
 from gossamer.operators import NAMES
 from gossamer_formats import SparseTensor
 from gossamer_formats.internal_api import WIDE_DTYPES, available_memory

@@ -6,7 +6,7 @@ import pytest
 import typer
 
 from gossamer.cli.commands.run import require_within
-from gossamer.comparison.accuracy import Comparison
+from gossamer.cli.comparison.accuracy import Comparison
 
 
 def test_a_failed_check_is_exit_code_1(capsys):

@@ -9,8 +9,8 @@ import pytest
 from scipy import sparse
 
 from gossamer.cli.commands.run import REPORTED_FIELDS
-from gossamer.comparison.baselines import baseline_of
-from gossamer.comparison.operator_run import OperatorRun
+from gossamer.cli.comparison.baselines import baseline_of
+from gossamer.cli.comparison.operator_run import OperatorRun
 from gossamer.operators import NAMES
 
 

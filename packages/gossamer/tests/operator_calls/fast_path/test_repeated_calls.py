@@ -17,7 +17,7 @@ from scipy import sparse
 
 import gossamer as gs
 from gossamer.build_kernels import KERNELS
-from gossamer.comparison.baselines import baseline_of
+from gossamer.cli.comparison.baselines import baseline_of
 from gossamer.operator_calls.fast_path import plans
 from gossamer.operator_calls.operands.dense_operands import number_operand
 from gossamer.operators import NAMES, operator_named

@@ -11,6 +11,9 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
+from gossamer.cli.comparison.graphs import GENERATED_GRAPH, power_law
+from gossamer.cli.comparison.operator_run import OperatorRun, operator_run
+from gossamer.cli.comparison.timing import TimedCall, interleave_calls
 from gossamer.cli.options import (
     FEATURES,
     Features,
@@ -20,9 +23,6 @@ from gossamer.cli.options import (
     require_memory,
     require_range,
 )
-from gossamer.comparison.graphs import GENERATED_GRAPH, power_law
-from gossamer.comparison.operator_run import OperatorRun, operator_run
-from gossamer.comparison.timing import TimedCall, interleave_calls
 from gossamer.operators import product_names
 from gossamer.resolve_target import resolve_target
 from gossamer.targets import DEFAULT_TARGET

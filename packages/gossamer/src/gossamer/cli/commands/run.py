@@ -9,6 +9,11 @@ from typing import Annotated, Any
 
 import typer
 
+from gossamer.cli.comparison.accuracy import Comparison
+from gossamer.cli.comparison.baselines import baseline_of
+from gossamer.cli.comparison.graphs import GENERATED_GRAPH, power_law
+from gossamer.cli.comparison.operator_run import OperatorRun, operator_run
+from gossamer.cli.comparison.timing import interleave_calls
 from gossamer.cli.options import (
     FEATURES,
     OPERATOR_NAMES,
@@ -21,11 +26,6 @@ from gossamer.cli.options import (
     require_range,
 )
 from gossamer.cli.streams import print_to_stderr
-from gossamer.comparison.accuracy import Comparison
-from gossamer.comparison.baselines import baseline_of
-from gossamer.comparison.graphs import GENERATED_GRAPH, power_law
-from gossamer.comparison.operator_run import OperatorRun, operator_run
-from gossamer.comparison.timing import interleave_calls
 from gossamer.operators import NAMES, operator_named
 from gossamer.resolve_target import resolve_target
 from gossamer.targets import DEFAULT_TARGET

@@ -41,7 +41,7 @@ class Baseline(msgspec.Struct, frozen=True):
     def operand_shapes(self, shape: tuple[int, ...], features: int) -> list[tuple[int, ...]]:
         """Return the shapes of the dense operands for a matrix of this shape.
 
-        >>> from gossamer.comparison.baselines import baseline_of
+        >>> from gossamer.cli.comparison.baselines import baseline_of
         >>> baseline_of("sddmm").operand_shapes((2, 3), 64)
         [(2, 64), (3, 64)]
         """
@@ -51,7 +51,7 @@ class Baseline(msgspec.Struct, frozen=True):
     def result_shape(self, shape: tuple[int, ...], nnz: int, features: int) -> tuple[int, ...]:
         """Return the shape of the result for a matrix of this shape.
 
-        >>> from gossamer.comparison.baselines import baseline_of
+        >>> from gossamer.cli.comparison.baselines import baseline_of
         >>> baseline_of("spmm").result_shape((2, 3), 4, 64)
         (2, 64)
         >>> baseline_of("sddmm").result_shape((2, 3), 4, 64)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from gossamer.comparison.graphs import power_law
+from gossamer.cli.comparison.graphs import power_law
 from gossamer_formats import to_scipy
 from gossamer_ir.errors import UserError
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from gossamer.comparison.baselines.baseline import Baseline
-from gossamer.comparison.baselines.spmm import prepare_product, product_bound
+from gossamer.cli.comparison.baselines.baseline import Baseline
+from gossamer.cli.comparison.baselines.spmm import prepare_product, product_bound
 
 BASELINE = Baseline(
     "SciPy's A @ x", prepare_product, product_bound, operands=("columns",), is_of_vectors=True

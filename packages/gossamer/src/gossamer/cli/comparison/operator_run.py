@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from gossamer.comparison.accuracy import Comparison, compare_with_baseline
-from gossamer.comparison.baselines import baseline_of
+from gossamer.cli.comparison.accuracy import Comparison, compare_with_baseline
+from gossamer.cli.comparison.baselines import baseline_of
 from gossamer.operator_calls.operands.checked_operands import has_one_kernel, kernel_spec
 from gossamer.operator_calls.operator_kernels import kernel_for
 from gossamer.operator_calls.operator_program import module_of

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from gossamer.comparison import accuracy
-from gossamer.comparison.accuracy import CHECKED_PRODUCTS, compare_with_baseline
-from gossamer.comparison.baselines import baseline_of
-from gossamer.comparison.graphs import power_law
-from gossamer.comparison.operator_run import operator_run
+from gossamer.cli.comparison import accuracy
+from gossamer.cli.comparison.accuracy import CHECKED_PRODUCTS, compare_with_baseline
+from gossamer.cli.comparison.baselines import baseline_of
+from gossamer.cli.comparison.graphs import power_law
+from gossamer.cli.comparison.operator_run import operator_run
 from gossamer.operators import NAMES
 from gossamer_formats import from_scipy, to_scipy
 from gossamer_testkit.matrices import oracles

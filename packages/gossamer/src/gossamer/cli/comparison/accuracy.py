@@ -9,9 +9,9 @@ from typing import Any, NamedTuple
 import msgspec
 import numpy as np
 
-from gossamer.comparison.baselines import baseline_of
-from gossamer.comparison.baselines.baseline import Baseline, RoundingBound
-from gossamer.comparison.baselines.row_blocks import row_blocks
+from gossamer.cli.comparison.baselines import baseline_of
+from gossamer.cli.comparison.baselines.baseline import Baseline, RoundingBound
+from gossamer.cli.comparison.baselines.row_blocks import row_blocks
 from gossamer_formats import Array, SparseTensor, to_scipy
 
 CHECKED_PRODUCTS = 1 << 21

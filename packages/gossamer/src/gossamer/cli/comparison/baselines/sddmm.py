@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from gossamer.comparison.baselines.baseline import Baseline, Calculation, RoundingBound
-from gossamer.comparison.baselines.row_blocks import row_blocks
+from gossamer.cli.comparison.baselines.baseline import Baseline, Calculation, RoundingBound
+from gossamer.cli.comparison.baselines.row_blocks import row_blocks
 from gossamer_formats import Array
 
 if TYPE_CHECKING:

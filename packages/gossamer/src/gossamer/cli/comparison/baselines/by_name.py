@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from importlib import import_module
 
-from gossamer.comparison.baselines.baseline import Baseline
+from gossamer.cli.comparison.baselines.baseline import Baseline
 
 
 def baseline_of(op: str) -> Baseline:
     """Return the baseline of an operator: `BASELINE` of the module with its name."""
-    baseline: Baseline = import_module(f"gossamer.comparison.baselines.{op}").BASELINE
+    baseline: Baseline = import_module(f"gossamer.cli.comparison.baselines.{op}").BASELINE
     return baseline

@@ -5,6 +5,6 @@ errors; one file for each operator.
 tests, which do not use SciPy, are in `gossamer_testkit.matrices.oracles`.
 """
 
-from gossamer.comparison.baselines.by_name import baseline_of
+from gossamer.cli.comparison.baselines.by_name import baseline_of
 
 __all__ = ["baseline_of"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from functools import partial
 
-from gossamer.comparison.timing import SAMPLE_SECONDS, interleave_calls
+from gossamer.cli.comparison.timing import SAMPLE_SECONDS, interleave_calls
 
 
 def test_competitors_take_turns():

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from gossamer.comparison.baselines.baseline import Baseline, Calculation, RoundingBound
-from gossamer.comparison.baselines.sddmm import prepare_sddmm, sddmm_bound
+from gossamer.cli.comparison.baselines.baseline import Baseline, Calculation, RoundingBound
+from gossamer.cli.comparison.baselines.sddmm import prepare_sddmm, sddmm_bound
 from gossamer_formats import Array
 
 if TYPE_CHECKING:

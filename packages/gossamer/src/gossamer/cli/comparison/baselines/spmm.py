@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from gossamer.comparison.baselines.baseline import Baseline, Calculation, RoundingBound
+from gossamer.cli.comparison.baselines.baseline import Baseline, Calculation, RoundingBound
 from gossamer_formats import Array
 
 if TYPE_CHECKING:
