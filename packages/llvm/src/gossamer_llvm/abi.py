@@ -55,6 +55,8 @@ class Abi(msgspec.Struct, frozen=True):
     """The bits of a register for each unit of LLVM's vscale; those of the language, or a part of them."""
     has_lane_masks: bool = False
     """True if an instruction computes the mask of the lanes below a bound, and sets flags by the first."""
+    has_mask_registers: bool = True
+    """True if masks are in registers of their own, so that an instruction keeps lanes for free."""
     has_lane_products: bool = True
     """True if LLVM multiplies the lanes of scalable vectors."""
     has_half_conversions: bool = False

@@ -10,7 +10,7 @@ from gossamer_ir.core.statement_kinds import SYNCHRONIZING_STMTS
 from gossamer_ir.errors import UnsupportedError
 from gossamer_ir.facts.fact_index import fact_index
 from gossamer_ir.interchange.kernel_abi import KERNEL_SYMBOL
-from gossamer_ir.nodes import Buffer, Function, Module, Param
+from gossamer_ir.nodes import Buffer, Function, Module, Param, Store
 from gossamer_ir.support.typed_calls import typed
 from gossamer_ir.traversal.node_index import nodes_of_type
 from gossamer_llvm.abi import CODE_ALIGNMENT, Abi
@@ -28,6 +28,7 @@ from gossamer_llvm.emitter.ir_builder import COLD, HOT, IRBuilder
 from gossamer_llvm.emitter.module_emitter import ModuleEmitter
 from gossamer_llvm.emitter.operands import BufferAddress, Value
 from gossamer_llvm.emitter.types import in_llvm_units, value_type
+from gossamer_llvm.memory.unread_lanes import stores_of_unread_lanes
 
 
 @typed
@@ -112,10 +113,16 @@ def _new_function_emitter(
         facts=fact_index(function.facts),
         shared=summary.passed,
         unchanging=_read_only_buffers(function, summary, aliasing),
+        unmasked=_unmasked_stores(function, module.abi),
     )
     return FunctionEmitter(
         module, tables, IRBuilder(f"{signature} {attributes}"), info=info, form=form
     )
+
+
+def _unmasked_stores(function: Function, abi: Abi) -> frozenset[Store]:
+    """Return the stores that need no mask, if a mask costs anything."""
+    return frozenset() if abi.has_mask_registers else stores_of_unread_lanes(function)
 
 
 @typed

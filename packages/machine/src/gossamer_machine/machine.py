@@ -114,6 +114,23 @@ class Machine(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         """The number of accumulators: half of the vector registers."""
         return self.vector_registers // 2
 
+    @property
+    def has_mask_registers(self) -> bool:
+        """Whether masks are in registers of their own, and cost nothing beside the instruction that they
+        mask: with AVX-512 and scalable vectors."""
+        return self.is_scalable or self.least_vector_bits >= 512
+
+    @property
+    def has_masked_loads(self) -> bool:
+        """Whether there are masked loads and stores. AVX2 has them, with masks in vector registers. In
+        narrower vectors each lane is a branch.
+
+        >>> narrow = Machine(least_vector_bits=256)
+        >>> narrow.has_masked_loads, narrow.has_mask_registers
+        (True, False)
+        """
+        return self.is_scalable or self.least_vector_bits >= 256
+
 
 @typed
 def machine_of(target: Target) -> Machine:

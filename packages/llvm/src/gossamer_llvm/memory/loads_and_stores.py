@@ -29,6 +29,7 @@ from gossamer_llvm.memory.addresses import Address, emit_address, without_unit_d
 from gossamer_llvm.memory.index_pairs import load_indices_in_pairs
 from gossamer_llvm.memory.lane_loads import loads_of_lanes
 from gossamer_llvm.memory.masked_gathers import WholeGather, whole_gather
+from gossamer_llvm.memory.unread_lanes import new_value
 from gossamer_llvm.values.masks import OFF, ON, emit_predicate
 from gossamer_machine.cache_line import LINE_BYTES
 
@@ -82,7 +83,7 @@ def emit_store(emitter: FunctionEmitter, node: Store) -> None:
     if _is_branch(mask):
         _emit_branch_around_store(emitter, node, mask)
         return
-    value = emitter.expr(node.value)
+    value = emitter.expr(new_value(node) if node in emitter.info.unmasked else node.value)
     if mask is ON and _scatter_as_scalar_stores(emitter, node, value):
         return
     address = emit_address(emitter, node.buffer, node.indices, is_certain=mask is ON)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from msgspec.structs import replace
+
 from gossamer_ir.analysis.bounds.value_bounds import MAX_VSCALE
 from gossamer_ir.core.build import integer_value
 from gossamer_ir.core.dtypes import DType
@@ -48,7 +50,8 @@ def _constant_mask(node: Expr | None) -> bool | None:
 
 # Other expressions: not optimized.
 def lane_mask(emitter: FunctionEmitter, node: Compare) -> Value | None:
-    """Return the mask of `lt(Ramp(base, 1, L), Broadcast(limit, L))`; None for other comparisons.
+    """Return the mask of `lt(Ramp(base, 1, L), Broadcast(limit, L))`, and of `ge` where masks are in vector
+    registers; None for other comparisons.
 
     Without an instruction for it, it compares 32-bit indices if all fit, or else 32-bit lane numbers with the
     number of lanes left, a quarter of the work of comparing 64-bit indices. This is wrong if the ramp may
@@ -58,6 +61,8 @@ def lane_mask(emitter: FunctionEmitter, node: Compare) -> Value | None:
     if loop_mask is not None:
         return loop_mask
     ramp, limit = node.lhs, node.rhs
+    if node.op == "ge" and not emitter.module.abi.has_mask_registers:
+        return _lanes_from(emitter, node)
     if node.op != "lt" or not isinstance(ramp, Ramp) or not isinstance(limit, Broadcast):
         return None
     # With a wrapping ramp, lanes after the wrap would be below the limit although those before it are not.
@@ -77,6 +82,17 @@ def lane_mask(emitter: FunctionEmitter, node: Compare) -> Value | None:
     if left is None and right is None and _fits_32_bits(emitter, ramp, limit.value):
         return _indices_below(emitter, base, bound, ramp.lanes)
     return _first_lanes(emitter, _lanes_left(emitter, base, bound, most), ramp.lanes)
+
+
+def _lanes_from(emitter: FunctionEmitter, node: Compare) -> Value | None:
+    """Return the mask of `ge(Ramp(base, 1, L), Broadcast(limit, L))`, whose first lanes are off; None for
+    other comparisons. A comparison of 64-bit indices is a mask of two vectors, which LLVM narrows where it is
+    used, in each iteration of a loop."""
+    below = lane_mask(emitter, replace(node, op="lt"))
+    if below is None or below in (ON, OFF):
+        return {ON: OFF, OFF: ON}.get(below) if below is not None else None
+    inverse = emitter.builder.value(f"xor {below.typed}, splat (i1 true)")
+    return Value(inverse, below.dtype)
 
 
 def _fits_32_bits(emitter: FunctionEmitter, ramp: Ramp, limit: Expr) -> bool:

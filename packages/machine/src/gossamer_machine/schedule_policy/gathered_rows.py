@@ -13,9 +13,10 @@ from gossamer_machine.cache_line import LINE_BYTES
 from gossamer_machine.machine import Machine
 from gossamer_machine.schedule_policy.operand_copies import is_used_often
 
-MIN_ALIGNED = 2
-"""Minimum number of feature vectors for aligned loads to pay. One vector more is loaded, but no load crosses
-a cache line (measured: 1.1 times faster; NumPy's arrays begin 16 bytes after the start of a line)."""
+MASKED_VECTORS, MASK_OPERATIONS = 2, 2
+"""Vectors of an aligned row that are masked, the first and the last, and the operations that a mask in a
+vector register adds to each: a load that is not an operand of the multiply-add, and its part of a store by
+the mask (measured on Zen 3: 3.7 ns, six times as long as a plain store)."""
 
 ALIGNED_DIVISOR = 4
 """Aligned loads pay for an operand of at most a quarter of the shared cache, or the whole cache if its rows
@@ -73,7 +74,7 @@ def row_loads(
     row_bytes = features * DType.parse(dtype).bits // 8
     operand = stats.columns * row_bytes
     least = least_aligned(machine, rows=rows)
-    is_whole = not rest and vectors >= least and not machine.is_scalable
+    is_whole = not rest and least is not None and vectors >= least and not machine.is_scalable
     if is_whole and operand <= largest_aligned(machine, stats):
         return RowLoads(is_aligned=True, prefetched_tiles=0)
     if row_bytes < PREFETCH.least_row or operand < PREFETCH.operand_bytes(machine):
@@ -81,24 +82,46 @@ def row_loads(
     return RowLoads(is_aligned=False, prefetched_tiles=-(-vectors // PREFETCHED_VECTORS))
 
 
-def least_aligned(machine: Machine, *, rows: int) -> int:
+def least_aligned(machine: Machine, *, rows: int) -> int | None:
     """Return the minimum number of feature vectors for aligned loads to pay in sums of `rows` rows that share
-    the gathered row.
+    the gathered row; None if they never do.
 
     >>> [least_aligned(Machine(), rows=rows) for rows in (1, 2)]
     [1, 2]
     """
-    return least_of_sums(machine) if rows == 1 else MIN_ALIGNED
+    return least_of_sums(machine) if rows == 1 else min_aligned(machine)
 
 
-def least_of_sums(machine: Machine) -> int:
-    """Return the minimum number of feature vectors for aligned loads to pay in sums of gathered rows.
+def min_aligned(machine: Machine) -> int | None:
+    """Return the minimum number of feature vectors for aligned loads to pay; None if they never do.
+
+    One vector more is loaded, and the first and the last are masked, but no load crosses a cache line, which
+    costs a second access. NumPy's arrays begin 16 bytes after the start of a line, so that all vectors of 512
+    bits cross one (measured: 1.1 times faster with 2 vectors), and half of those of 256 bits. For these, masks
+    are in vector registers. (Measured on Zen 3, times as fast as without, on 6 matrices: with 2 vectors 0.3 to
+    1.1 in products with a dense matrix, 0.65 to 0.9 in SDDMM; with 4 vectors 0.64 to 1.03 and 0.73 to 0.92;
+    with 8 vectors 0.76 to 1.45 and 1.0; with 12 and 16 vectors 0.87 to 1.46 and 0.83 to 1.02.) In narrower
+    vectors each masked lane would be a branch.
+
+    >>> [min_aligned(Machine(least_vector_bits=bits)) for bits in (512, 256, 128)]
+    [2, 11, None]
+    """
+    if not machine.has_masked_loads:
+        return None
+    added = 1 if machine.has_mask_registers else 1 + MASKED_VECTORS * MASK_OPERATIONS
+    vectors_in_line = max(1, LINE_BYTES * 8 // machine.least_vector_bits)
+    return added * vectors_in_line + 1
+
+
+def least_of_sums(machine: Machine) -> int | None:
+    """Return the minimum number of feature vectors for aligned loads to pay in sums of gathered rows; None if
+    they never do.
 
     A vector that fills a line crosses one wherever the array begins, except at a line, so that one is enough
     (measured on Emerald Rapids: 1.05 to 1.25 times faster on rows of 4 elements, 1.25 to 1.4 on rows of 30
     and 80; products of gathered rows, as in SDDMM, 0.9 to 1.0).
     """
-    return 1 if machine.least_vector_bits == LINE_BYTES * 8 else MIN_ALIGNED
+    return 1 if machine.least_vector_bits == LINE_BYTES * 8 else min_aligned(machine)
 
 
 def largest_aligned(machine: Machine, stats: Stats | None) -> int:

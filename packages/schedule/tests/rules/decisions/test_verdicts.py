@@ -7,10 +7,10 @@ from msgspec.structs import replace
 
 from gossamer_ir.interchange.records import Stats
 from gossamer_machine import Machine
-from gossamer_machine.schedule_policy.gathered_rows import PREFETCH, least_of_sums
+from gossamer_machine.schedule_policy.gathered_rows import PREFETCH, least_of_sums, min_aligned
 from gossamer_schedule.rules.analysis.gathers import Gather
 from gossamer_schedule.rules.decisions.alignment import row_alignment_verdict
-from gossamer_schedule.rules.decisions.gather_tiling import tiles_of
+from gossamer_schedule.rules.decisions.gather_tiling import gather_tiling, tiles_of
 from gossamer_schedule.rules.decisions.nontemporal import nontemporal_verdict
 from gossamer_schedule.rules.decisions.packing import row_packing_verdict
 from gossamer_schedule.rules.decisions.prefetching.row_prefetching import (
@@ -48,7 +48,7 @@ def require(verdict, reason):
     ("pattern", "stats", "reason"),
     [
         (gather(32), None, None),
-        (gather(16), None, "not a few whole vectors"),
+        (gather(16), None, "1 vector; one more, and masks for two, pay from 2"),
         (gather(40), None, "not a few whole vectors"),
         (gather(None), None, "not a few whole vectors"),
         (gather(32, operand=None), None, "not a few whole vectors"),
@@ -59,7 +59,8 @@ def require(verdict, reason):
     ],
 )
 def test_vectors_are_aligned_to_whole_rows_of_an_operand_in_the_cache(pattern, stats, reason):
-    require(row_alignment_verdict(pattern, MACHINE, stats=stats), reason)
+    least = min_aligned(MACHINE)
+    require(row_alignment_verdict(pattern, MACHINE, stats=stats, least=least), reason)
 
 
 @pytest.mark.parametrize(("vectors", "is_aligned"), [(1, False), (2, True), (3, True), (4, False)])
@@ -71,7 +72,23 @@ def test_aligned_rows_have_a_number_of_vectors_within_limits(vectors, is_aligned
 
 
 def test_a_vector_of_a_cache_line_is_aligned_by_itself():
-    assert (least_of_sums(MACHINE), least_of_sums(NARROW)) == (1, 2)
+    assert (least_of_sums(MACHINE), least_of_sums(NARROW)) == (1, min_aligned(NARROW))
+
+
+# Half of the vectors of 256 bits cross a line, and masks take vector registers.
+@pytest.mark.parametrize(
+    ("features", "bits", "reason"),
+    [
+        (32, 512, None),
+        (88, 256, None),
+        (80, 256, "10 vectors; one more, and masks for two, pay from 11"),
+        (512, 128, "no masked loads"),
+    ],
+)
+def test_narrow_vectors_are_aligned_to_long_rows_only(features, bits, reason):
+    machine = replace(MACHINE, least_vector_bits=bits)
+    tiling = gather_tiling(gather(features), machine, stats=None, has_rows=True)
+    require(tiling.aligning, reason)
 
 
 # The operand must have twice the private cache: 4096 rows of 128 float32.

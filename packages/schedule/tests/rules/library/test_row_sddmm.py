@@ -243,7 +243,7 @@ LANES = [
 
 ALIGNED = [
     (32, WIDE, "float32", 16, (3, 16)),
-    (32, NARROW, "float64", 4, (9, 4)),
+    (48, NARROW, "float64", 4, (13, 4)),
     (16 * (UNROLLED_VECTORS - 1), WIDE, "float32", 16, (UNROLLED_VECTORS, 16)),
 ]
 

@@ -40,7 +40,7 @@ def test_the_target_is_named_where_it_decides():
     module = module_of(PROGRAM, f=256)
     tiles = {target: schedule_report(module, target).decisions[1].what for target in (WIDE, NARROW)}
     assert tiles[WIDE] == "features in 1 tile of 17 vectors of 16 lanes"
-    assert tiles[NARROW] == "features in 10 tiles of 7 vectors of 4 lanes"
+    assert tiles[NARROW] == "features in 8 tiles of 8 vectors of 4 lanes"
 
 
 def product_steps(stats, *, target=WIDE, **sizes):
@@ -111,7 +111,7 @@ def report(*, target=WIDE, stats=None, **sizes):
         (WIDE, 1, "the one feature of a row i in a register"),
         (WIDE, 7, "features in 1 tile of 1 vector of 8 lanes"),
         (WIDE, 40, "features in 1 tile of 3 vectors of 16 lanes"),
-        (NARROW, 40, "features in 2 tiles of 6 vectors of 4 lanes"),
+        (NARROW, 40, "features in 2 tiles of 5 vectors of 4 lanes"),
         (WIDE, None, "features in tiles of 4 vectors of 16 lanes"),
     ],
 )

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from gossamer_ir.interchange.records import Stats
-from gossamer_ir.support.message_texts import readable_size
+from gossamer_ir.support.message_texts import amount, readable_size
 from gossamer_machine.machine import Machine
-from gossamer_machine.schedule_policy.gathered_rows import MIN_ALIGNED, largest_aligned
+from gossamer_machine.schedule_policy.gathered_rows import largest_aligned
 from gossamer_schedule.rules.analysis.gathers import Gather
 from gossamer_schedule.rules.decisions.verdict import Verdict, pays, pays_not
 from gossamer_schedule.rules.steps.trace_builder import TraceBuilder
@@ -16,20 +16,26 @@ def row_alignment_verdict(
     machine: Machine,
     *,
     stats: Stats | None,
-    least: int = MIN_ALIGNED,
+    least: int | None,
     most: int | None = None,
 ) -> Verdict:
     """Decide whether vectors begin at aligned addresses of the gathered rows.
 
-    Rows of whole vectors all have the same alignment. They have from `least` to `most` vectors (None: any
-    number).
+    Rows of whole vectors all have the same alignment. They have from `least` (None: it never pays) to `most`
+    vectors (None: any number).
     """
     lanes = machine.lanes(gather.dtype)
     vectors, rest = divmod(gather.features or 0, lanes)
     size = gather.operand_bytes(stats)
-    if not gather.operand or rest or vectors < least or (most and vectors > most):
+    if not gather.operand or rest or not vectors or (most and vectors > most):
         return pays_not(
             "gathered rows are not a few whole vectors, which would all have the same alignment"
+        )
+    if least is None:
+        return pays_not("this machine has no masked loads for the first vector and the last")
+    if vectors < least:
+        return pays_not(
+            f"gathered rows have {amount(vectors, 'vector')}; one more, and masks for two, pay from {least}"
         )
     largest = largest_aligned(machine, stats)
     if size > largest:

@@ -29,11 +29,6 @@ Measured on Emerald Rapids against row by row, rows of 18 to 150 elements: 1.25 
 rows in a row have equal columns, 1.1 to 1.2 if two have, 0.87 to 1.0 if none; in groups of 2, 4 and 6, 1.15
 to 1.25 times if three have. Rows of 3 to 12 elements: 1.0 to 1.1 times, 1.0 and 0.92 to 1.0."""
 
-MASK_REGISTER_BITS = 512
-"""Minimum bits of vectors. Each vector of each row has a mask, and narrower vectors have no registers for
-masks."""
-
-
 def equal_rows_verdict(
     program: tuple[Function, Iteration],
     pattern: RowReduction,
@@ -46,7 +41,8 @@ def equal_rows_verdict(
         return pays_not("it is for gathered terms, of as many rows as the program says")
     if not may_add_side_by_side(*program):
         return pays_not("rows continue from old values, or terms have a fixed order")
-    if machine.gathers != "fast" or machine.least_vector_bits < MASK_REGISTER_BITS:
+    # Each vector of each row has a mask.
+    if machine.gathers != "fast" or not machine.has_mask_registers:
         return pays_not("it was measured where gathers are fast, and masks have registers, only")
     # The stats of a class, which keeps whether such rows are many.
     if stats is None or not stats.equal_rows:

@@ -12,6 +12,7 @@ from msgspec.structs import replace
 from gossamer_ir.interchange.records import Stats
 from gossamer_ir.nodes import Module
 from gossamer_ir.support.message_texts import amount
+from gossamer_machine.schedule_policy.gathered_rows import min_aligned
 from gossamer_schedule.rules.decisions.alignment import align_to_rows, row_alignment_verdict
 from gossamer_schedule.rules.decisions.parallel_rows import run_rows_in_parallel
 from gossamer_schedule.rules.decisions.prefetching.row_prefetching import (
@@ -143,7 +144,9 @@ def _sum_over_features(
 ) -> None:
     """Compute the dot products of the elements of a loop, and prefetch the rows that it gathers."""
     gather, machine, stats = pattern.gather, context.machine, context.stats
-    aligning = row_alignment_verdict(gather, machine, stats=stats, most=UNROLLED_VECTORS - 1)
+    aligning = row_alignment_verdict(
+        gather, machine, stats=stats, least=min_aligned(machine), most=UNROLLED_VECTORS - 1
+    )
     prefetching = row_prefetching_verdict(
         gather,
         machine,

@@ -60,10 +60,6 @@ Measured on Zen 4 after 300 calls: vectors take 1.4 times as long as scalar code
 0.65 times for 65,536 rows of 6.
 """
 
-MASKED_BITS = 256
-"""Minimum bits of vectors whose loads are masked. In narrower ones each lane of the remainder is a branch, as
-where gathers are slow."""
-
 FEW_TERMS = 6
 """Maximum mean number of terms, exclusive, for vectors of half the lanes where elements are loaded one by one
 (measured on Zen 4: 1.05 to 1.35 times faster with 4 lanes at 4.5 terms, equal at 6, 0.9 at 7)."""
@@ -276,7 +272,8 @@ def _least_gathered(pattern: RowReduction, context: RuleContext) -> int:
     times as fast as scalar code with operands of 0.65 and 1.3 times the cache).
     """
     machine, stats = context.machine, context.stats
-    if machine.least_vector_bits < MASKED_BITS:
+    if not machine.has_masked_loads:
+        # Each lane of the remainder is a branch, as where gathers are slow.
         return MIN_GATHERED["slow"]
     if machine.gathers == "moderate" and stats is not None:
         operand = stats.columns * DType.parse(pattern.dtype).bits // 8
