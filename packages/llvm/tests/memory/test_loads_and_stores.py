@@ -22,6 +22,7 @@ from gossamer_ir.nodes import (
     Ramp,
     Store,
 )
+from gossamer_llvm import Abi, emit
 
 ROW, N = index_var("i"), index_var("n")
 WIDE = Lanes(16)
@@ -71,6 +72,18 @@ def test_lane_masks_compare_32_bit_lanes(loop, text, checked):
     assert checked(source)
     assert re.search(r"icmp ult <16 x i32> <i32 0, i32 1,", source)
     assert "<16 x i64>" not in source
+
+
+@pytest.mark.parametrize("has_mask_registers", [True, False])
+def test_masks_of_the_last_lanes_compare_32_bit_lanes_in_vector_registers(
+    loop, checked, has_mask_registers
+):
+    first = Compare("ge", Ramp(ZERO, index(1), WIDE), Broadcast(N, WIDE))
+    abi = Abi("x86_64-unknown-linux-gnu", has_mask_registers=has_mask_registers)
+    source = emit(loop(copy(first)), abi=abi)
+    assert checked(source)
+    assert ("<16 x i64>" in source) == has_mask_registers
+    assert "masked.store" in source
 
 
 def test_lane_masks_compare_indices_that_fit_32_bits(module, text, checked):

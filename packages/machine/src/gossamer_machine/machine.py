@@ -116,13 +116,13 @@ class Machine(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def has_mask_registers(self) -> bool:
-        """Whether masks are in registers of their own, and cost nothing beside the instruction that they
+        """True if masks are in registers of their own, and cost nothing beside the instruction that they
         mask: with AVX-512 and scalable vectors."""
         return self.is_scalable or self.least_vector_bits >= 512
 
     @property
     def has_masked_loads(self) -> bool:
-        """Whether there are masked loads and stores. AVX2 has them, with masks in vector registers. In
+        """True if there are masked loads and stores. AVX2 has them, with masks in vector registers. In
         narrower vectors each lane is a branch.
 
         >>> narrow = Machine(least_vector_bits=256)

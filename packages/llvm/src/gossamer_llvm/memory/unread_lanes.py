@@ -1,8 +1,9 @@
 """Stores to local buffers that need no mask, because nothing reads the lanes that it switches off.
 
-The last vector of a tile of accumulators is masked in each statement: `C = Select(mask, C + a * b, C)`, and at
-the end a store with the same mask. With mask registers a multiply-add keeps lanes for free. Without them each
-select is an instruction, and the mask takes a vector register, although nothing reads the lanes that it keeps.
+The last vector of a tile of accumulators is masked in each statement: `C = Select(mask, C + a * b, C)`, and
+at the end a store with the same mask. With mask registers a multiply-add keeps lanes for free. Without them
+each select is an instruction, and the mask takes a vector register, although nothing reads the lanes that it
+keeps.
 """
 
 from __future__ import annotations
@@ -50,17 +51,22 @@ class _Vector(msgspec.Struct):
     read: set[Expr | None] = msgspec.field(default_factory=set)
 
 
+# Other statements: they neither allocate nor store.
 def stores_of_unread_lanes(function: Function) -> frozenset[Store]:
     """Return the stores of selects between a new value and the old one, where nothing reads the lanes that
     keep the old one. They may store the new value in all lanes.
 
-    >>> from gossamer_testkit.examples import program
-    >>> (function,) = program('''
-    ... Z = T.alloc_buffer((4,), "float32", scope="local")
-    ... for i in T.serial(n):
+    >>> from gossamer_ir.script import parse_module
+    >>> (function,) = parse_module('''
+    ... @T.prim_func
+    ... def copy(y: T.handle, n: T.int64) -> None:
+    ...     T.stage("flat")
+    ...     Y = T.match_buffer(y, (n,), "float32")
+    ...     Z = T.alloc_buffer((4,), "float32", scope="local")
     ...     Z[T.ramp(0, 1, 4)] = T.Select(
-    ...         T.ramp(0, 1, 4) < T.broadcast(n, 4), Z[T.ramp(0, 1, 4)] + T.broadcast(X[i], 4), Z[T.ramp(0, 1, 4)])
-    ... T.store(Y, T.ramp(0, 1, 4), value=Z[T.ramp(0, 1, 4)], predicate=T.ramp(0, 1, 4) < T.broadcast(n, 4))
+    ...         T.ramp(0, 1, 4) < T.broadcast(n, 4), T.broadcast(1.0, 4), Z[T.ramp(0, 1, 4)])
+    ...     T.store(Y, T.ramp(0, 1, 4), value=Z[T.ramp(0, 1, 4)],
+    ...         predicate=T.ramp(0, 1, 4) < T.broadcast(n, 4))
     ... ''').functions
     >>> [store.buffer for store in stores_of_unread_lanes(function)]
     ['Z']
@@ -98,8 +104,9 @@ def _blend(stmt: Stmt) -> Select | None:
     if not isinstance(stmt, Store) or not isinstance(stmt.value, Select) or stmt.predicate:
         return None
     old = stmt.value.if_false
-    is_old = isinstance(old, Load) and (old.buffer, old.indices) == (stmt.buffer, stmt.indices)
-    return stmt.value if is_old and old.predicate is None else None
+    if not isinstance(old, Load) or old.predicate is not None:
+        return None
+    return stmt.value if (old.buffer, old.indices) == (stmt.buffer, stmt.indices) else None
 
 
 def _stores_to(buffer: Buffer, body: tuple[Stmt, ...]) -> Iterable[Store]:
@@ -107,7 +114,7 @@ def _stores_to(buffer: Buffer, body: tuple[Stmt, ...]) -> Iterable[Store]:
     accesses = [node for node in collect(BUFFER_NODES, *body) if node.buffer == buffer.name]
     # Of integers, a value in a lane that is off might stop a division.
     is_float = DType.parse(buffer.dtype).is_float
-    if buffer.scope != "local" or not is_float or not _are_vectors(accesses):
+    if buffer.scope != "local" or not is_float or not _are_vectors(accesses, buffer):
         return ()
     vectors: dict[_Indices, _Vector] = {access.indices: _Vector() for access in accesses}
     for stmt in stmts(body):
@@ -126,11 +133,13 @@ def _stores_to(buffer: Buffer, body: tuple[Stmt, ...]) -> Iterable[Store]:
     ]
 
 
-def _are_vectors(accesses: Iterable[Node]) -> bool:
-    """Return whether nodes load and store whole vectors, of which no two overlap."""
-    return len({_vector_lanes(node) for node in accesses} | {None}) == 2 and None not in map(
-        _vector_lanes, accesses
-    )
+def _are_vectors(accesses: Iterable[Node], buffer: Buffer) -> bool:
+    """Return whether nodes load and store whole vectors of a buffer, of which no two overlap."""
+    all_lanes = {_vector_lanes(node) for node in accesses}
+    lanes = all_lanes.pop() if len(all_lanes) == 1 else None
+    row = integer_value(buffer.shape[-1])
+    # Lanes past the end of a row are elements of the next one.
+    return lanes is not None and row is not None and row % lanes == 0
 
 
 def _vector_lanes(node: Node) -> int | None:
@@ -149,7 +158,7 @@ def _vector_lanes(node: Node) -> int | None:
 def _add_accesses(name: str, stmt: Stmt, vectors: dict[_Indices, _Vector]) -> None:
     """Add the masks by which a statement keeps and reads vectors of a buffer, without nested statements."""
     if not isinstance(stmt, Store):
-        for node in _own_expressions(stmt):
+        for node in _operands(stmt):
             _add_reads(name, node, None, vectors)
         return
     blend = _blend(stmt)
@@ -166,14 +175,14 @@ def _add_accesses(name: str, stmt: Stmt, vectors: dict[_Indices, _Vector]) -> No
     _add_reads(name, value, mask, vectors)
 
 
-def _own_expressions(stmt: Stmt) -> list[Node]:
-    below = {id(nested) for field in BODIES_BACKWARDS[type(stmt)] for nested in getattr(stmt, field)}
+def _operands(stmt: Stmt) -> list[Node]:
+    below = {
+        id(nested) for field in BODIES_BACKWARDS[type(stmt)] for nested in getattr(stmt, field)
+    }
     return [node for node in children(stmt) if id(node) not in below]
 
 
-def _add_reads(
-    name: str, value: Node, mask: Expr | None, vectors: dict[_Indices, _Vector]
-) -> None:
+def _add_reads(name: str, value: Node, mask: Expr | None, vectors: dict[_Indices, _Vector]) -> None:
     """Add the reads of a value of which only lanes in a mask are used (None: all)."""
     if isinstance(value, Load) and value.buffer == name:
         vectors[value.indices].read.add(mask if value.predicate is None else None)

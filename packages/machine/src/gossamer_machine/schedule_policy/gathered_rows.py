@@ -97,11 +97,11 @@ def min_aligned(machine: Machine) -> int | None:
 
     One vector more is loaded, and the first and the last are masked, but no load crosses a cache line, which
     costs a second access. NumPy's arrays begin 16 bytes after the start of a line, so that all vectors of 512
-    bits cross one (measured: 1.1 times faster with 2 vectors), and half of those of 256 bits. For these, masks
-    are in vector registers. (Measured on Zen 3, times as fast as without, on 6 matrices: with 2 vectors 0.3 to
-    1.1 in products with a dense matrix, 0.65 to 0.9 in SDDMM; with 4 vectors 0.64 to 1.03 and 0.73 to 0.92;
-    with 8 vectors 0.76 to 1.45 and 1.0; with 12 and 16 vectors 0.87 to 1.46 and 0.83 to 1.02.) In narrower
-    vectors each masked lane would be a branch.
+    bits cross one (measured: 1.1 times faster with 2 vectors), and half of those of 256 bits. For these,
+    masks are in vector registers. (Measured on Zen 3, times as fast as without, on 6 matrices: with 2 vectors
+    0.3 to 1.1 in products with a dense matrix, 0.65 to 0.9 in SDDMM; with 4 vectors 0.64 to 1.03 and 0.73 to
+    0.92; with 8 vectors 0.76 to 1.45 and 1.0; with 12 and 16 vectors 0.87 to 1.46 and 0.83 to 1.02.) In
+    narrower vectors each masked lane would be a branch.
 
     >>> [min_aligned(Machine(least_vector_bits=bits)) for bits in (512, 256, 128)]
     [2, 11, None]

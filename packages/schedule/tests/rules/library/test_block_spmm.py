@@ -79,6 +79,14 @@ def test_columns_of_small_blocks_are_unrolled(sizes, decision):
     assert any("ji" in str(step) for step in unrolled) == decision.startswith("columns")
 
 
+# Tiles of 4 rows by 2 vectors: 192 and 200 multiply-adds.
+@pytest.mark.parametrize(("width", "is_unrolled"), [(24, True), (25, False)])
+def test_more_multiply_adds_of_narrow_vectors_are_unrolled(width, is_unrolled):
+    report = schedule_report(sized(COORDINATE, height=16, width=width, features=128), NARROW)
+    unrolled = [step for step in report.schedule.loop if step.op == "unroll"]
+    assert any("ji" in str(step) for step in unrolled) == is_unrolled
+
+
 COUNTED = (
     COORDINATE.replace("(IO, II, K)", "(I, K)")
     .replace("C[io, ii, k]", "C[io * bh + ii, k]")
@@ -182,7 +190,8 @@ TILES = [
     (16, 512, WIDE, "float32", 8, 3, 16),
     (16, None, WIDE, "float32", 8, 2, 16),
     (16, 128, WIDE, "float64", 8, 2, 8),
-    (16, 128, NARROW, "float32", 8, 1, 8),
+    (16, 128, NARROW, "float32", 4, 2, 8),
+    (16, 48, NARROW, "float32", 4, 3, 8),
     (12, 128, WIDE, "float32", 12, 2, 16),
     (4, 128, WIDE, "float32", 4, 4, 16),
     (3, 5, WIDE, "float32", 3, 1, 8),

@@ -369,12 +369,26 @@ def test_a_symbolic_number_of_features(target, dtype):
             require_products(module, features, dtype=dtype, lengths=lengths)
 
 
-def test_more_vectors_than_are_unrolled():
-    features = 16 * UNROLLED_VECTORS + 3
-    require_products(scheduled(features), features, dtype="float32", lengths=[0, 5])
+@pytest.mark.parametrize("features", [16 * UNROLLED_VECTORS + 3, 16 * UNROLLED_VECTORS + 16])
+def test_more_vectors_than_are_unrolled(features):
+    require_products(scheduled(features), features, dtype="float32", lengths=[0, 21, 5])
 
 
 def test_the_loops_of_a_group():
     module = scheduled(40)
     assert ".".join(get_loops(module, "products")) == "i.j_0.j_1.k_0.k_1"
     assert REASSOCIATES in print_module(module)
+
+
+@pytest.mark.parametrize(
+    ("features", "stats", "groups"),
+    [
+        (16 * UNROLLED_VECTORS, LONG, False),
+        (16 * UNROLLED_VECTORS + 16, LONG, True),
+        (16 * UNROLLED_VECTORS + 17, LONG, False),
+        (16 * UNROLLED_VECTORS + 16, Stats(8, 8, 8, 1, 0), False),
+    ],
+)
+def test_a_loop_over_many_vectors_has_groups_of_elements(features, stats, groups):
+    schedule = default_schedule(sized(COORDINATE, features), WIDE, stats)
+    assert ("loop_partition" in [step.op for step in schedule.loop]) == groups

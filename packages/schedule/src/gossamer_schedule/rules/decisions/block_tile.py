@@ -8,8 +8,9 @@ from gossamer_ir.support.message_texts import amount
 from gossamer_machine.machine import Machine
 from gossamer_machine.schedule_policy.blocks import (
     BROADCAST_COST,
-    LOAD_COST,
     MAX_TILE_VECTORS,
+    fits_registers,
+    load_cost,
     max_sums,
     tile_cost,
 )
@@ -52,8 +53,9 @@ def best_tile(pattern: BlockReduction, machine: Machine) -> RegisterTile:
         for rows in _heights(pattern, budget)
         for vectors in range(1, _most_vectors(pattern, machine) + 1)
         if rows * vectors <= budget
+        and _has_masks_in_registers(pattern, machine, rows=rows, width=vectors)
     ]
-    return min(tiles, key=lambda tile: _cost(tile, pattern))
+    return min(tiles, key=lambda tile: _cost(tile, pattern, machine=machine))
 
 
 def _features(pattern: BlockReduction, machine: Machine, *, vectors: int) -> VectorTiles:
@@ -73,8 +75,19 @@ def tile_reason(pattern: BlockReduction, machine: Machine) -> str:
     return (
         f"blocks have {height} rows{of_features}; of the tiles of at most "
         f"{_budget(pattern, machine)} registers it costs least, if a multiply-add costs 1, a broadcast "
-        f"{BROADCAST_COST} and a vector of the dense operand {LOAD_COST}"
+        f"{BROADCAST_COST} and a vector of the dense operand {load_cost(machine)}"
     )
+
+
+def _has_masks_in_registers(
+    pattern: BlockReduction, machine: Machine, *, rows: int, width: int
+) -> bool:
+    """Return whether registers hold the masks of a tile of this many rows and vectors beside its sums. Those
+    of an unknown number of features have their share of the budget."""
+    if pattern.features is None:
+        return True
+    vectors = -(-pattern.features // _tile_lanes(pattern, machine))
+    return fits_registers(rows, width, vectors=vectors, machine=machine)
 
 
 def _budget(pattern: BlockReduction, machine: Machine) -> int:
@@ -115,10 +128,10 @@ def _most_vectors(pattern: BlockReduction, machine: Machine) -> int:
     return min(MAX_TILE_VECTORS, -(-pattern.features // lanes))
 
 
-def _cost(tile: RegisterTile, pattern: BlockReduction) -> float:
+def _cost(tile: RegisterTile, pattern: BlockReduction, *, machine: Machine) -> float:
     """Return the cost of one column of a block with all its features, in multiply-adds."""
     rows, features = tile
     tiles, vectors = features.tiles, features.vectors
-    cost = tile_cost(rows, vectors)
+    cost = tile_cost(rows, vectors, machine)
     panels = 1 if pattern.height is None else -(-pattern.height // rows)
     return cost * panels / vectors if tiles is None else cost * panels * tiles

@@ -29,6 +29,7 @@ Measured on Emerald Rapids against row by row, rows of 18 to 150 elements: 1.25 
 rows in a row have equal columns, 1.1 to 1.2 if two have, 0.87 to 1.0 if none; in groups of 2, 4 and 6, 1.15
 to 1.25 times if three have. Rows of 3 to 12 elements: 1.0 to 1.1 times, 1.0 and 0.92 to 1.0."""
 
+
 def equal_rows_verdict(
     program: tuple[Function, Iteration],
     pattern: RowReduction,

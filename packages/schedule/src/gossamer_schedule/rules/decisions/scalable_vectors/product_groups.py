@@ -1,9 +1,9 @@
-"""Dot products of the elements of a row in groups, with scalable vectors of features.
+"""Dot products of the elements of a row in groups, with a loop over vectors of features.
 
-The number of vectors of features is known at run time only, so they are a loop. All elements of a group take
-a vector in one iteration of it, each with a register for its partial sums: a vector of the row's own features
-is loaded once for the group, and so is the mask of the last one. What is left over of a row is in smaller
-groups, since a group of half the size costs little more than half as much.
+Vectors are a loop if they are scalable, since their number is known at run time only, or if they are many.
+All elements of a group take a vector in one iteration of it, each with a register for its partial sums: a
+vector of the row's own features is loaded once for the group, and so is the mask of the last one. What is
+left over of a row is in smaller groups, since a group of half the size costs little more than half as much.
 """
 
 from __future__ import annotations
@@ -33,9 +33,15 @@ def product_groups(machine: Machine, stats: Stats | None) -> tuple[int, ...]:
 
 
 def run_product_groups(
-    trace: TraceBuilder, pattern: SampledProducts, *, groups: Sequence[int], lanes: int | str
+    trace: TraceBuilder,
+    pattern: SampledProducts,
+    *,
+    groups: Sequence[int],
+    lanes: int | str,
+    number: str,
 ) -> None:
-    """Compute the dot products of a row in groups of these sizes, and the last one by itself."""
+    """Compute the dot products of a row in groups of these sizes, and the last one by itself. `number` is the
+    reason for a loop over vectors, which is their number."""
     vectors, lane = trace.split(pattern.feature, factors=(None, lanes))
     partial = trace.rfactor(
         pattern.block,
@@ -50,8 +56,7 @@ def run_product_groups(
     combined = partial.combining.loop(lane)
     trace.decide(
         f"partial sums over the features in vectors of {lanes_in_words(lanes)}",
-        "additions in different lanes do not wait for each other; the number of vectors is known at run "
-        "time only, so they run in a loop",
+        f"additions in different lanes do not wait for each other; {number}, so they run in a loop",
     )
     inside = (vectors, lane, *filter(None, (init.loop(lane), combined)))
     points = tuple(f"({pattern.length}) // {size} * {size}" for size in groups)
