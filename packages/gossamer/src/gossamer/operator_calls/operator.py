@@ -154,10 +154,14 @@ class Operator(Generic[P]):
         result: Array = registered(*values, **passed, **named)
         return result
 
-    def checked_operands(self, *values: Any) -> Operands[MatrixOperand]:
+    def checked_operands(
+        self, *values: Any, target: str | Target | None = None
+    ) -> Operands[MatrixOperand]:
         """Check the operands of a call; raise `ArgumentError` (`operator.operands`) if their number is
         wrong."""
-        parameters = signature(self._checked_operands).parameters
+        parameters = dict(signature(self._checked_operands).parameters)
+        # Only some programs compute with a matrix in other formats than CSR, which depend on the target.
+        options = {"target": target} if parameters.pop("target", None) else {}
         required = sum(at.default is at.empty for at in parameters.values())
         if not required <= len(values) <= len(parameters):
             most = len(parameters)
@@ -167,7 +171,7 @@ class Operator(Generic[P]):
                 f"The number of operands of {self.name} is {len(values)}; expected {numbers}: "
                 f"{', '.join(parameters)}.",
             )
-        return self._checked_operands(*values)
+        return self._checked_operands(*values, **options)
 
     def run(
         self,
@@ -229,7 +233,7 @@ class Operator(Generic[P]):
             }
             bound: BoundCall | BoundKernels = bind(*values, out=out, **options)
             return bound
-        checked = self.checked_operands(*values)
+        checked = self.checked_operands(*values, target=target)
         if checked.device(out) == HOST:
             for operand, original in zip(checked.dense.values(), values[1:], strict=False):
                 # Numbers have no memory that the caller could write to later.

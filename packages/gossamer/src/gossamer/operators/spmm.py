@@ -52,9 +52,11 @@ PROGRAM = OperatorProgram(
 )
 
 
-def checked_operands(A: Any, B: Array) -> Operands[MatrixOperand]:
+def checked_operands(
+    A: Any, B: Array, *, target: str | Target | None = None
+) -> Operands[MatrixOperand]:
     """Return the checked operands of `spmm`."""
-    return product_operands(PROGRAM, A, B, name="B")
+    return product_operands(PROGRAM, A, B, name="B", target=target)
 
 
 @operator(PROGRAM, checked_operands)
@@ -95,4 +97,6 @@ def spmm(
             # Without factors, a repeated call has a plan.
             return spmv(A, B, out=out, target=target)
         return spmv(A, B, alpha=alpha, beta=beta, out=out, target=target)
-    return spmm.run(checked_operands(A, B), alpha=alpha, beta=beta, out=out, target=target)
+    return spmm.run(
+        checked_operands(A, B, target=target), alpha=alpha, beta=beta, out=out, target=target
+    )

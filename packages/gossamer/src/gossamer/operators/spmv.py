@@ -44,9 +44,11 @@ PROGRAM = OperatorProgram(
 )
 
 
-def checked_operands(A: Any, x: Array) -> Operands[MatrixOperand]:
+def checked_operands(
+    A: Any, x: Array, *, target: str | Target | None = None
+) -> Operands[MatrixOperand]:
     """Return the checked operands of `spmv`."""
-    return product_operands(PROGRAM, A, x, name="x")
+    return product_operands(PROGRAM, A, x, name="x", target=target)
 
 
 @operator(PROGRAM, checked_operands)
@@ -73,7 +75,9 @@ def spmv(
         column = None if out is None else _column(out)
         product = spmv(A, x[:, 0], alpha=alpha, beta=beta, out=column, target=target)
         return product.reshape(-1, 1) if out is None else out
-    return spmv.run(checked_operands(A, x), alpha=alpha, beta=beta, out=out, target=target)
+    return spmv.run(
+        checked_operands(A, x, target=target), alpha=alpha, beta=beta, out=out, target=target
+    )
 
 
 def _column(out: Any) -> Any:

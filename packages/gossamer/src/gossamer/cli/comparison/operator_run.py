@@ -26,7 +26,7 @@ class OperatorRun:
         self, op: str, tensor: SparseTensor, *, dense: tuple[Array, ...], target: str
     ) -> None:
         operator = operator_named(op)
-        operands = operator.checked_operands(tensor, *dense)
+        operands = operator.checked_operands(tensor, *dense, target=target)
         assert has_one_kernel(operands)
         self.op, self.tensor, self.dense, self.features = op, tensor, dense, operands.features
         self.out: Array = np.empty(operands.shape, dtype=operands.dtype)

@@ -12,6 +12,7 @@ from gossamer.operator_calls.operands.stored_matrix import stored_matrix
 from gossamer.operator_calls.operator_kernels import KernelSpec
 from gossamer.operator_calls.operator_program import OperatorProgram
 from gossamer_formats import Array
+from gossamer_ir.interchange.records import Target
 
 
 class MatrixOperand(Protocol):
@@ -59,13 +60,16 @@ class KernelMatrix(MatrixOperand, Protocol):
         """Return all arguments of a kernel, with these `dense` ones."""
 
 
-def matrix_operand(program: OperatorProgram, matrix: Any) -> MatrixOperand:
+def matrix_operand(
+    program: OperatorProgram, matrix: Any, *, target: str | Target | None = None
+) -> MatrixOperand:
     """Return a matrix as the operand of a program: a decomposition in its parts, a matrix in its own format
-    if the program needs no conversion of that, anything else in CSR. Errors as those of `csr_matrix`."""
+    if the program needs no conversion of that on the target, anything else in CSR. Errors as those of
+    `csr_matrix`."""
     if is_decomposition(matrix):
         return MatrixInParts(matrix)
     by_arrays = arrays_matrix(matrix, reads_values=True)
-    return by_arrays or stored_matrix(program, matrix) or csr_matrix(matrix)
+    return by_arrays or stored_matrix(program, matrix, target=target) or csr_matrix(matrix)
 
 
 def pattern_operand(matrix: Any, *, dtype: str | None) -> CsrMatrix | ArraysMatrix | MatrixInParts:

@@ -32,7 +32,7 @@ from gossamer_formats.internal_api import (
 )
 from gossamer_ir.core.axis_kinds import indptr_of, is_full
 from gossamer_ir.core.build import index_var
-from gossamer_ir.interchange.records import Stats, size_class
+from gossamer_ir.interchange.records import Stats, Target, size_class
 from gossamer_ir.nodes import Expr, FormatDescription, Var
 from gossamer_ir.transform.decomposition.part_parameter import part_parameter
 
@@ -93,12 +93,14 @@ class StoredMatrix(msgspec.Struct, frozen=True):
         return {**dict(zip(names, values, strict=True)), **dense}
 
 
-def stored_matrix(program: OperatorProgram, matrix: Any) -> StoredMatrix | None:
+def stored_matrix(
+    program: OperatorProgram, matrix: Any, *, target: str | Target | None = None
+) -> StoredMatrix | None:
     """Return a tensor, or a matrix of SciPy in BSR, as a matrix in its own format; None if a program computes
     with CSR instead. Arrays that the caller can write to are checked (`FormatError`).
 
-    It computes with a format if the program over this format has a schedule that makes the conversion
-    superfluous, which its rule declares (`replaces_conversion`).
+    It computes with a format if the program over this format has a schedule for the target that makes the
+    conversion superfluous, which its rule declares (`replaces_conversion`).
 
     >>> from scipy.sparse import eye_array
     >>> from gossamer.operators.spmv import PROGRAM
@@ -113,7 +115,9 @@ def stored_matrix(program: OperatorProgram, matrix: Any) -> StoredMatrix | None:
         return None
     format = format_of_storage(storage)
     # CSR can cut long rows; other formats have no blocks of rows.
-    if not _is_scheduled(program, format) or _may_have_long_rows(storage, matrix):
+    if not _is_scheduled(program, format, target or DEFAULT_TARGET) or _may_have_long_rows(
+        storage, matrix
+    ):
         return None
     if isinstance(matrix, SparseTensor) and matrix.is_borrowed:
         check_storage(storage, check=fact_checker(DEFAULT_TARGET))
@@ -212,8 +216,9 @@ def _fixed_sizes(format: FormatDescription) -> tuple[str, ...]:
 
 
 @lru_cache(maxsize=MAX_FORMATS)
-def _is_scheduled(program: OperatorProgram, format: StoredFormat) -> bool:
-    """Return whether the schedule of a program over a format makes a conversion to CSR superfluous."""
+def _is_scheduled(program: OperatorProgram, format: StoredFormat, target: str | Target) -> bool:
+    """Return whether the schedule of a program over a format makes a conversion to CSR superfluous on a
+    target: rules for CPUs know other formats than those for grids of threads."""
     from gossamer.pipeline import report_for_target
     from gossamer.resolve_target import resolve_elsewhere
     from gossamer_ir.errors import FormatError
@@ -230,8 +235,8 @@ def _is_scheduled(program: OperatorProgram, format: StoredFormat) -> bool:
         module = module_of(adding, variant, format)
     except FormatError:
         return False
-    _, target = resolve_elsewhere(DEFAULT_TARGET)
-    return report_for_target(module, target, None).replaces_conversion
+    _, resolved = resolve_elsewhere(target)
+    return report_for_target(module, resolved, None).replaces_conversion
 
 
 def _may_have_long_rows(storage: Storage, matrix: Any) -> bool:

@@ -35,6 +35,7 @@ from gossamer_schedule.rules.steps.trace_builder import TraceBuilder
         "all blocks of a block row by tensor cores, staged in shared memory if they fill tiles, or a thread "
         "for each feature"
     ),
+    replaces_conversion=True,
 )
 def grid_block_spmm(module: Module, context: RuleContext) -> PatternMatch | None:
     """Return the schedule for a product with blocks; None for any other program, or on a CPU."""
