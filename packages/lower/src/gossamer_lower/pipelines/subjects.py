@@ -26,6 +26,7 @@ from gossamer_ir.nodes import (
     VScale,
 )
 from gossamer_ir.traversal.node_index import nodes_in_body, nodes_of_type, types_in
+from gossamer_ir.traversal.walk import contains
 
 _Finder: TypeAlias = Callable[[Function], bool]
 
@@ -38,6 +39,16 @@ def _has_annotated_loops(key: str) -> _Finder:
     return lambda function: any(
         key in dict(loop.annotations) for loop in nodes_of_type(function, For)
     )
+
+
+# By statements, of which a function has an index sooner than of all nodes.
+def _has_guards(function: Function) -> bool:
+    return any(True for _ in nodes_of_type(function, Guard))
+
+
+def _has_scalable_allocations(function: Function) -> bool:
+    allocations = nodes_of_type(function, Allocate)
+    return any(contains(VScale, *allocation.buffer.shape) for allocation in allocations)
 
 
 def _has_bits(function: Function) -> bool:
@@ -56,9 +67,9 @@ def _has_varied_allocations(function: Function) -> bool:
 
 SUBJECTS: dict[str, _Finder] = {
     "declared reducers": lambda function: bool(function.reducers),
-    "bounds checks": _has(Guard),
+    "bounds checks": _has_guards,
     "loops to peel": _has_annotated_loops(PEEL),
-    "scalable extents": _has(VScale),
+    "scalable extents": _has_scalable_allocations,
     "lane reductions": _has(LaneReduce),
     "windows": _has_annotated_loops(WINDOW),
     "gathers of equal indices": _has_annotated_loops(EQUAL_INDICES),
