@@ -29,14 +29,19 @@ FEATURES = 23
 
 def section(page, heading):
     """Return the text from a heading to the next one."""
-    text = page.partition(f"\n### {heading}\n")[2]
+    text = page.partition(f"\n## {heading}\n")[2]
     assert text, heading
-    return re.split(r"^#{2,3} ", text, maxsplit=1, flags=re.MULTILINE)[0]
+    return re.split(r"^## ", text, maxsplit=1, flags=re.MULTILINE)[0]
+
+
+@pytest.fixture(scope="module")
+def overview(request):
+    return (request.config.rootpath / "docs/architecture.md").read_text()
 
 
 @pytest.fixture(scope="module")
 def page(request):
-    return (request.config.rootpath / "docs/architecture.md").read_text()
+    return (request.config.rootpath / "docs/call-path.md").read_text()
 
 
 @pytest.fixture
@@ -79,7 +84,7 @@ def require_called_in_order(hops, called):
     assert [called.index(hop) for hop in hops] == sorted(map(called.index, hops))
 
 
-def test_the_map_of_folders_is_that_of_the_tree(root, distributions, page):
+def test_the_map_of_folders_is_that_of_the_tree(root, distributions, overview):
     """Every folder and top-level module of each package, in the order of its import layers."""
     linter = tomllib.loads((root / "pyproject.toml").read_text())["tool"]["importlinter"]
     layers_of = {
@@ -89,7 +94,7 @@ def test_the_map_of_folders_is_that_of_the_tree(root, distributions, page):
     }
     for distribution in distributions:
         readme = distribution.folder / "README.md"
-        assert f"(../{readme.relative_to(root).as_posix()}#folders)" in page
+        assert f"(../{readme.relative_to(root).as_posix()}#folders)" in overview
         place = distribution.source.relative_to(distribution.folder).as_posix()
         _, _, table = readme.read_text().partition(f"\n| in `{place}` | |\n|---|---|\n")
         listed = re.findall(r"^\| `(.+?)` \| .+ \|$", table.partition("\n\n")[0], re.MULTILINE)
@@ -191,7 +196,7 @@ def test_the_caches_of_a_call_are_listed(root):
         assert {(name, place) for name in memos} <= set(listed)
 
 
-def test_a_cell_of_a_table_can_be_read_at_a_glance(page):
-    rows = [line.split("|") for line in page.splitlines() if line.startswith("|")]
+def test_a_cell_of_a_table_can_be_read_at_a_glance(overview, page):
+    rows = [line.split("|") for line in (overview + page).splitlines() if line.startswith("|")]
     assert len(rows) > 100
     assert [cell for cells in rows for cell in cells if len(cell) > CELL] == []
