@@ -41,7 +41,7 @@ def destination_axes_of(
     )
     order = order_of_loop(loop, recorded)
     if not order.are_distinct:
-        order = observed_order(order, loop)
+        order = observed_order(order, loop, Machine())
     return with_coordinates(DestinationAxes(recorded, loop, order, wanted, requirements, sizes))
 
 

@@ -75,7 +75,7 @@ def build_storage(
     )
     order = order_of_loop(loop, source)
     if options.requires_order and not order.are_distinct:
-        order = observed_order(order, loop)
+        order = observed_order(order, loop, options.machine)
     try:
         with recorder.attempt():
             return _built_storage(source, destination, options, loop=loop, order=order)

@@ -109,7 +109,7 @@ def _from_sorted(
             in_order = elements_in_order(recorder, source, options)
     except NotDirectError:
         return None
-    if not has_repeated_elements(recorder, in_order.storage):
+    if not has_repeated_elements(recorder, in_order.storage, options):
         by = ((), *compressed_formats(len(source.shape)))
         after = _first_through(recorder, in_order.storage, destination, options, by=by)
         if after is None:

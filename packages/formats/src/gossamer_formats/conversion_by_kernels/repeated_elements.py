@@ -73,10 +73,13 @@ def elements_in_order(
     return in_buckets
 
 
-def has_repeated_elements(recorder: Recorder, ordered: RecordedStorage) -> bool:
+def has_repeated_elements(
+    recorder: Recorder, ordered: RecordedStorage, options: KernelOptions
+) -> bool:
     """Return whether one of the elements in lexicographic order is repeated."""
     loop = _loop(recorder, ordered)
-    return not observed_order(order_of_loop(loop, ordered), loop).are_distinct
+    order = observed_order(order_of_loop(loop, ordered), loop, options.machine)
+    return not order.are_distinct
 
 
 def with_sums(recorder: Recorder, ordered: RecordedStorage) -> RecordedStorage:

@@ -15,13 +15,16 @@ from gossamer_formats.conversion_by_kernels.source.element_order import (
     NextDigit,
     order_of_loop,
 )
-from gossamer_formats.conversion_by_kernels.source.observed_order import (
-    COMPARED_LANES,
-    observed_order,
-)
+from gossamer_formats.conversion_by_kernels.source.observed_order import observed_order
 from gossamer_formats.descriptions.coo import coo
 from gossamer_formats.descriptions.csr import csr
 from gossamer_formats.storage import Storage
+from gossamer_machine.machine import Machine
+
+MACHINE = Machine(least_vector_bits=256)
+
+LANES = 8
+"""The number of pairs of elements that this machine compares at once."""
 
 BY_ROW = (NextDigit(0, ascends=True), NextDigit(1, ascends=True))
 """The digits of an order by rows, and by columns within rows."""
@@ -43,12 +46,12 @@ def order_of(storage, *, drops_zeros=False):
     recorder = Recorder(InterpretedKernel, list(storage.arrays.values()))
     source = recorded_source(recorder, storage)
     loop = element_loop(SharedArguments(recorder), source, drops_zeros=drops_zeros)
-    return observed_order(order_of_loop(loop, source), loop)
+    return observed_order(order_of_loop(loop, source), loop, MACHINE)
 
 
 @pytest.mark.parametrize(
     "count",
-    [0, 1, 2, COMPARED_LANES, COMPARED_LANES + 1, COMPARED_LANES + 2, 2 * COMPARED_LANES + 1, 50],
+    [0, 1, 2, LANES, LANES + 1, LANES + 2, 2 * LANES + 1, 50],
 )
 def test_a_sorted_list_of_any_length_is_recognized(count):
     order = order_of(coordinates(*np.divmod(np.arange(count), 9)))
@@ -56,9 +59,7 @@ def test_a_sorted_list_of_any_length_is_recognized(count):
 
 
 @pytest.mark.parametrize("drops_zeros", [False, True], ids=["in vectors", "in turn"])
-@pytest.mark.parametrize(
-    "at", [1, 2, COMPARED_LANES - 1, COMPARED_LANES, COMPARED_LANES + 1, 2 * COMPARED_LANES, 39]
-)
+@pytest.mark.parametrize("at", [1, 2, LANES - 1, LANES, LANES + 1, 2 * LANES, 39])
 @pytest.mark.parametrize("step", [0, 3], ids=["repeated", "descending"])
 def test_one_element_that_does_not_follow_the_one_before_is_found(at, step, drops_zeros):
     numbers = np.arange(5, 45)
