@@ -114,6 +114,7 @@ def _new_function_emitter(
         shared=summary.passed,
         unchanging=_read_only_buffers(function, summary, aliasing),
         unmasked=_unmasked_stores(function, module.abi),
+        replaced=summary.replaced,
     )
     return FunctionEmitter(
         module, tables, IRBuilder(f"{signature} {attributes}"), info=info, form=form

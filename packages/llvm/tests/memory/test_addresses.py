@@ -56,6 +56,47 @@ def test_vectors_of_a_gathered_row_share_its_pointer(module, text, checked, is_b
     assert re.search(r"getelementptr float, ptr %v\d+, i64 16", source)
 
 
+NEXT = Buffer("NEXT", (N,), "int64", "next")
+COLUMNS = Buffer("C", (N,), "int64", "c")
+COLUMN, TAKEN = index_var("column"), index_var("taken")
+AFTER = Binary("add", TAKEN, index(1))
+IN_PLACE = Binary("add", Load("NEXT", (COLUMN,), "int64"), index(1))
+
+
+@pytest.mark.parametrize(
+    ("column", "body", "pointers"),
+    [
+        (
+            Load("C", (ROW,), "int64"),
+            (Let(TAKEN, Load("NEXT", (COLUMN,), "int64")), Store("NEXT", (COLUMN,), AFTER)),
+            1,
+        ),
+        (
+            Binary("add", ROW, index(1)),
+            (Let(TAKEN, Load("NEXT", (COLUMN,), "int64")), Store("NEXT", (COLUMN,), AFTER)),
+            0,
+        ),
+        (Load("C", (ROW,), "int64"), (Store("NEXT", (COLUMN,), IN_PLACE),), 0),
+        (
+            Load("C", (ROW,), "int64"),
+            (Let(TAKEN, Load("C", (COLUMN,), "int64")), Store("NEXT", (COLUMN,), AFTER)),
+            0,
+        ),
+    ],
+    ids=["taken and replaced", "index of a loop", "incremented in memory", "of two arrays"],
+)
+def test_a_scalar_found_in_memory_is_replaced_through_one_pointer(
+    module, text, checked, column, body, pointers
+):
+    loop = For("i", ZERO, N, (Let(COLUMN, column), *body))
+    source = checked(text(module(loop, buffers=(NEXT, COLUMNS))))
+    registers = re.findall(r"(%v\d+) = call ptr asm", source)
+    assert len(registers) == pointers
+    for register in registers:
+        assert f"load i64, ptr {register}," in source
+        assert re.search(rf"store i64 %v\d+, ptr {register},", source)
+
+
 def test_addresses_of_constant_indices_are_constant(module, text):
     acc = Buffer("acc", (index(2), index(3), index(4)), "float32", scope="local")
     store = Store("acc", (index(1), index(2), index(3)), constant(1, "float32"))

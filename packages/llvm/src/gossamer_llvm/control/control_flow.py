@@ -54,6 +54,8 @@ def emit_let(emitter: FunctionEmitter, node: Let) -> None:
     )
     if collect(Load, node.value):
         emitter.vars.loaded.add(node.var.name)
+    if emitter.vars.depends_on_memory(node.value):
+        emitter.vars.dependent.add(node.var.name)
 
 
 def emit_if(emitter: FunctionEmitter, node: If) -> None:

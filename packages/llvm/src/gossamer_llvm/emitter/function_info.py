@@ -6,7 +6,7 @@ import msgspec
 
 from gossamer_ir.analysis.bounds.overflow import OverflowAnalysis
 from gossamer_ir.facts.fact_index import FactIndex
-from gossamer_ir.nodes import Load, Store
+from gossamer_ir.nodes import Expr, Load, Store
 from gossamer_ir.traversal.walk import collect
 
 
@@ -28,6 +28,8 @@ class FunctionInfo(msgspec.Struct, frozen=True, kw_only=True):
     """The buffers that nothing writes while the function runs."""
     unmasked: frozenset[Store] = frozenset()
     """The stores of selects between a new value and the old one that may store the new one in all lanes."""
+    replaced: frozenset[tuple[str, tuple[Expr, ...]]] = frozenset()
+    """The elements, by buffer and indices, that the function binds to variables and stores anew."""
 
     def is_unchanging(self, load: Load) -> bool:
         """Return whether nothing writes the memory that a load reads."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import msgspec
 
 from gossamer_ir.core.statement_kinds import (
@@ -12,13 +14,18 @@ from gossamer_ir.core.statement_kinds import (
 )
 from gossamer_ir.nodes import (
     Buffer,
+    Expr,
     Function,
     Launch,
+    Let,
+    Load,
     ParallelFor,
+    Stmt,
+    Store,
     Var,
 )
 from gossamer_ir.support.identity_cache import memoize_by_identity
-from gossamer_ir.traversal.walk import stmts
+from gossamer_ir.traversal.walk import collect, stmts
 
 _WORKING = frozenset({*LOOPS, *WRITES}.difference(CALLING_STMTS))
 """The types of statements that write, or that repeat their bodies."""
@@ -31,6 +38,9 @@ class FunctionSummary(msgspec.Struct, frozen=True):
     """Variables that are passed to calls."""
     written: frozenset[str]
     """Handles of the buffers that it writes."""
+    replaced: frozenset[tuple[str, tuple[Expr, ...]]]
+    """The elements, by buffer and indices, that it binds to variables and stores anew: `t = NEXT[c]`, then
+    `NEXT[c] = t + 1`."""
     guarded: tuple[str, ...]
     """Buffers that guards name."""
     aliasing: frozenset[str]
@@ -55,10 +65,18 @@ def summarize(function: Function) -> FunctionSummary:
     return FunctionSummary(
         passed=frozenset(name for _, names in passed for name in names),
         written=frozenset(handles),
+        replaced=_replaced_elements(body),
         guarded=tuple(node.buffer for node in body if isinstance(node, CHECKING_STMTS)),
         aliasing=frozenset(name for name, names in passed if len(set(names)) < len(names)),
         has_only_calls=not any(type(node) in _WORKING for node in body),
     )
+
+
+def _replaced_elements(body: Sequence[Stmt]) -> frozenset[tuple[str, tuple[Expr, ...]]]:
+    """Return the elements that lets load and stores replace."""
+    stored = {(node.buffer, node.indices) for node in body if isinstance(node, Store)}
+    lets = [node.value for node in body if isinstance(node, Let)]
+    return frozenset({(load.buffer, load.indices) for load in collect(Load, *lets)} & stored)
 
 
 def _names(call: ParallelFor | Launch) -> list[str]:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import msgspec
 
-from gossamer_ir.nodes import Compare, Expr
+from gossamer_ir.nodes import Compare, Expr, Load
 from gossamer_ir.traversal.free_vars import free_vars
+from gossamer_ir.traversal.walk import collect
 from gossamer_llvm.emitter.operands import Value
 
 
@@ -16,6 +17,8 @@ class VarBindings(msgspec.Struct):
     """Their operands."""
     loaded: set[str] = msgspec.field(default_factory=set)
     """The variables of lets that are read from memory."""
+    dependent: set[str] = msgspec.field(default_factory=set)
+    """The variables of lets that are computed from what is read from memory, those of `loaded` included."""
     masks: dict[Compare, Value] = {}
     """The masks of the loops around that run as long as their mask has an active lane."""
     depths: dict[str, int] = {}
@@ -25,6 +28,10 @@ class VarBindings(msgspec.Struct):
         """Bind a variable that varies in this number of loops to a value."""
         self.values[name] = value
         self.depths[name] = depth
+
+    def depends_on_memory(self, *nodes: Expr) -> bool:
+        """Return whether expressions load, or are computed from variables that depend on memory."""
+        return bool(collect(Load, *nodes)) or not self.dependent.isdisjoint(free_vars(*nodes))
 
     def depth_of(self, *nodes: Expr) -> int:
         """Return the number of loops around the innermost variable of expressions."""
