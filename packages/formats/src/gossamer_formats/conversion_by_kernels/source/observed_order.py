@@ -149,7 +149,7 @@ def _compare_in_vectors(
         return For(name.name, ZERO, count, (stmt,), kind="vectorized")
 
     in_chunk = in_lanes(lane, compare_next(add(mul(chunk, count), lane), _SEEN, lane))
-    loops = [
+    loops: list[Stmt] = [
         Allocate(Buffer(_SEEN, (count,), FLAG_DTYPE, scope="local")),
         in_lanes(first_lane, Store(_SEEN, (first_lane,), Const(FLAG_DTYPE, "0"))),
         loop(chunk.name, ZERO, chunks, [in_chunk]),
