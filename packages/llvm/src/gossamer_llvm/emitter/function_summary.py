@@ -72,6 +72,7 @@ def summarize(function: Function) -> FunctionSummary:
     )
 
 
+# Other statements: they replace no element that they bind.
 def _replaced_elements(body: Sequence[Stmt]) -> frozenset[tuple[str, tuple[Expr, ...]]]:
     """Return the elements that lets load and stores replace."""
     stored = {(node.buffer, node.indices) for node in body if isinstance(node, Store)}
