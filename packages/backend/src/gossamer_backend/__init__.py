@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from gossamer_backend.call.joint_plan import JointPlan
     from gossamer_backend.call.kernel import BoundCall, CallPlan, Kernel
     from gossamer_backend.call.native_kernel import NativeCall, NativeKernel
-    from gossamer_backend.call.threads import get_num_threads, set_num_threads
+    from gossamer_backend.call.threads import follow_num_threads, get_num_threads, set_num_threads
     from gossamer_backend.compiled_checks.compiled_check import GeneratedCheck
     from gossamer_backend.registry.capabilities import is_capability, required_capabilities
     from gossamer_backend.registry.installed_backends import (
@@ -56,6 +56,7 @@ _HOMES = {
     "Probe": "gossamer_backend.registry.protocol",
     "Registry": "gossamer_backend.registry.installed_backends",
     "Workspace": "gossamer_backend.call.abi",
+    "follow_num_threads": "gossamer_backend.call.threads",
     "get_num_threads": "gossamer_backend.call.threads",
     "is_capability": "gossamer_backend.registry.capabilities",
     "object_key": "gossamer_backend.cache.keys",
@@ -90,6 +91,7 @@ __all__ = [
     "Probe",
     "Registry",
     "Workspace",
+    "follow_num_threads",
     "get_num_threads",
     "is_capability",
     "object_key",

@@ -12,6 +12,7 @@ from gossamer_backend.call.threads import (
     OPENMP_VARIABLE,
     available_cpus,
     cpu_quotas,
+    follow_num_threads,
     reset_num_threads,
 )
 from gossamer_ir.errors import ArgumentError
@@ -21,6 +22,8 @@ from gossamer_ir.errors import ArgumentError
 def forgotten(monkeypatch):
     monkeypatch.delenv(NUM_THREADS_VARIABLE, raising=False)
     monkeypatch.delenv(OPENMP_VARIABLE, raising=False)
+    # Another package's tests in this process may have set it.
+    monkeypatch.setattr("gossamer_backend.call.threads._followed", None)
     reset_num_threads()
     yield
     reset_num_threads()
@@ -49,6 +52,31 @@ def test_our_own_variable_precedes_that_of_openmp(monkeypatch):
     monkeypatch.setenv(OPENMP_VARIABLE, "3")
     monkeypatch.setenv(NUM_THREADS_VARIABLE, "2")
     assert get_num_threads() == 2
+
+
+@pytest.fixture
+def followed():
+    """The number of threads of a library, in a list."""
+    numbers = [3]
+    follow_num_threads(lambda: numbers[0])
+    return numbers
+
+
+def test_the_number_of_a_library_is_followed_from_call_to_call(monkeypatch, followed):
+    monkeypatch.setenv(OPENMP_VARIABLE, "2")
+    assert get_num_threads() == 3
+    followed[0] = 5
+    assert get_num_threads() == 5
+    followed[0] = 5000
+    assert get_num_threads() == 4096
+
+
+def test_the_users_number_precedes_that_of_a_library(monkeypatch, followed):
+    set_num_threads(2)
+    assert get_num_threads() == 2
+    monkeypatch.setenv(NUM_THREADS_VARIABLE, "4")
+    reset_num_threads()
+    assert get_num_threads() == 4
 
 
 V2, V1 = "0::/a/b\n", "5:memory:/m\n4:cpu,cpuacct:/a\n"

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from gossamer_host_runtime.detection.llvm_cpu import Cpu, host_cpu
     from gossamer_host_runtime.native_kernel import load_kernel
     from gossamer_host_runtime.native_target import data_layout, target_machine, triple
-    from gossamer_host_runtime.parallel.threads import parallelism_of
+    from gossamer_host_runtime.parallel.threads import parallelism_of, share_openmp_threads
     from gossamer_host_runtime.vector_length import scalable_vector_bits
 
 _HOMES = {
@@ -25,6 +25,7 @@ _HOMES = {
     "load_kernel": "gossamer_host_runtime.native_kernel",
     "parallelism_of": "gossamer_host_runtime.parallel.threads",
     "scalable_vector_bits": "gossamer_host_runtime.vector_length",
+    "share_openmp_threads": "gossamer_host_runtime.parallel.threads",
     "target_machine": "gossamer_host_runtime.native_target",
     "triple": "gossamer_host_runtime.native_target",
 }
@@ -39,6 +40,7 @@ __all__ = [
     "load_kernel",
     "parallelism_of",
     "scalable_vector_bits",
+    "share_openmp_threads",
     "target_machine",
     "triple",
 ]

@@ -20,6 +20,8 @@ from gossamer_ir.interchange.records import Target
 
 @pytest.fixture(autouse=True)
 def chosen_anew(monkeypatch):
+    # Another package's tests in this process may share the threads of a library.
+    monkeypatch.setattr(threads, "_default_choice", "pool")
     threads.refresh()
     yield
     monkeypatch.undo()
@@ -81,6 +83,36 @@ def test_libgomp_stands_in_for_the_pool(monkeypatch, no_pool, choice):
     monkeypatch.setenv("GOSSAMER_PARALLEL", choice)
     address = ctypes.cast(threads.parallel_function(), ctypes.c_void_p).value
     assert address == gomp.gomp_parallel()
+
+
+SHARING = """
+import ctypes, sys
+BEFORE
+from gossamer_host_runtime import share_openmp_threads
+from gossamer_host_runtime.parallel import gomp, threads
+threads.parallel_function()
+share_openmp_threads()
+address = threads.parallel_function()
+sys.exit(8 if address == gomp.gomp_parallel() else 7)
+"""
+
+
+@pytest.mark.skipif(gomp.gomp_parallel() is None, reason="this system has no libgomp")
+@pytest.mark.skipif(not is_pool_supported(), reason="this system does not support the pool")
+@pytest.mark.parametrize(
+    ("before", "choice", "code"),
+    [
+        ("ctypes.CDLL('libgomp.so.1')", "", 8),
+        ("", "", 7),
+        ("ctypes.CDLL('libgomp.so.1')", "pool", 7),
+    ],
+    ids=["loaded", "not loaded", "the user's choice"],
+)
+def test_threads_of_a_loaded_libgomp_are_shared_unless_the_user_chooses(before, choice, code):
+    source = SHARING.replace("BEFORE", before)
+    environment = {**os.environ, "GOSSAMER_PARALLEL": choice}
+    done = subprocess.run([sys.executable, "-c", source], check=False, timeout=60, env=environment)
+    assert done.returncode == code
 
 
 CHILD = """

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from math import ceil
 from numbers import Integral
 from pathlib import Path
@@ -22,7 +22,9 @@ MAX_THREADS = 4096
 # Each assignment is atomic, so no lock is needed (a lock could be held while another thread forks).
 # The value that was set is kept apart from the default, which is computed on first use.
 _chosen: int | None = None
-_default: int | None = None
+_default: int | Callable[[], int] | None = None
+_followed: Callable[[], int] | None = None
+"""Returns the number of threads of a library with which kernels share its threads."""
 
 
 def set_num_threads(count: int) -> None:
@@ -43,8 +45,8 @@ def set_num_threads(count: int) -> None:
 
 
 def get_num_threads() -> int:
-    """Return the number that was set, else GOSSAMER_NUM_THREADS, else OMP_NUM_THREADS, else the number of
-    CPUs that this process may use.
+    """Return the number that was set, else GOSSAMER_NUM_THREADS, else that of a library that
+    `follow_num_threads` names, else OMP_NUM_THREADS, else the number of CPUs that this process may use.
 
     `ArgumentError` (`threads.count`) if GOSSAMER_NUM_THREADS is not an integer from 1 to 4096.
 
@@ -57,7 +59,20 @@ def get_num_threads() -> int:
     count = _chosen or _default
     if count is None:
         count = _default = _find_default()
-    return count
+    return count if isinstance(count, int) else min(count(), MAX_THREADS)
+
+
+def follow_num_threads(source: Callable[[], int]) -> None:
+    """Use as many threads as a library, which `source` returns at each call, unless the user has chosen a
+    number for kernels. OpenMP ends and starts threads when regions of different sizes alternate.
+
+    >>> follow_num_threads(lambda: 3)
+    >>> get_num_threads()
+    3
+    >>> follow_num_threads(available_cpus)
+    """
+    global _default, _followed
+    _default, _followed = None, source
 
 
 def reset_num_threads() -> None:
@@ -66,10 +81,10 @@ def reset_num_threads() -> None:
     _chosen = _default = None
 
 
-def _find_default() -> int:
+def _find_default() -> int | Callable[[], int]:
     text = os.environ.get(NUM_THREADS_VARIABLE, "").strip()
     if not text:
-        return _openmp_number() or available_cpus()
+        return _followed or _openmp_number() or available_cpus()
     count = _thread_count(text)
     if count is None:
         raise _argument_error(repr(text), source=f"The environment variable {NUM_THREADS_VARIABLE}")

@@ -1,4 +1,5 @@
-"""libgomp, which runs parallel regions if the user chooses it or the pool is not supported.
+"""libgomp, which runs parallel regions if the user chooses it, if the pool is not supported, or if kernels
+share the threads of another library.
 
 It waits for threads that are not scheduled, ends the process if a thread cannot be started, and after a fork
 blocks in the child, waiting for threads that only the parent has.
@@ -56,7 +57,7 @@ def _short_spinning() -> Iterator[None]:
     `compiling` is held meanwhile, so that no child is forked with it.
     """
     # The user's choice counts; and a loaded libgomp has read its variables already.
-    if any(name in os.environ for name in _WAITING) or _is_gomp_loaded():
+    if any(name in os.environ for name in _WAITING) or is_gomp_loaded():
         yield
         return
     os.environ[_SPIN_COUNT] = INITIAL_SPIN_COUNT
@@ -68,7 +69,7 @@ def _short_spinning() -> Iterator[None]:
             del os.environ[_SPIN_COUNT]
 
 
-def _is_gomp_loaded() -> bool:
+def is_gomp_loaded() -> bool:
     """Return whether libgomp is loaded in this process."""
     for name in _LIBRARIES:
         # RTLD_NOLOAD: only looks whether the library is there, without loading it.
@@ -90,7 +91,7 @@ def _is_forked() -> bool:
     return bool(int(flags) & _FORKED_WITHOUT_EXEC)
 
 
-_is_lost = _is_forked() and _is_gomp_loaded()
+_is_lost = _is_forked() and is_gomp_loaded()
 """True if libgomp was already loaded before this process was forked; its threads do not exist here, and it
 would deadlock."""
 
@@ -98,7 +99,7 @@ would deadlock."""
 def _after_fork_in_child() -> None:
     global _is_lost
     # Remembered for grandchildren, too, which find the library loaded just as well.
-    _is_lost = _is_lost or _is_gomp_loaded()
+    _is_lost = _is_lost or is_gomp_loaded()
 
 
 if hasattr(os, "register_at_fork"):

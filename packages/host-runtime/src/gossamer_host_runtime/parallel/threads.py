@@ -17,7 +17,7 @@ from gossamer_backend.plugin_api import (
     ParallelismSource,
     get_num_threads,
 )
-from gossamer_host_runtime.parallel.gomp import gomp_parallel, usable_gomp
+from gossamer_host_runtime.parallel.gomp import gomp_parallel, is_gomp_loaded, usable_gomp
 from gossamer_ir.errors import ArgumentError
 from gossamer_ir.interchange.records import Target
 from gossamer_ir.support.fork import compiling
@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 PARALLEL_VARIABLE = "GOSSAMER_PARALLEL"
 """The environment variable for the choice: `pool` (the default), `gomp`, `pthread` or `none`. If one cannot
 be used, another takes its place."""
+
+_default_choice = "pool"
 
 _CHOICES = ("pool", "gomp", "pthread", "none")
 
@@ -56,7 +58,7 @@ def parallelism_of(target: Target) -> ParallelismSource:
 
 def parallel_function() -> int | None:
     """Return the address of the function that now runs parallel regions in this process, or None."""
-    choice = os.environ.get(PARALLEL_VARIABLE) or "pool"
+    choice = os.environ.get(PARALLEL_VARIABLE) or _default_choice
     if choice not in _CHOICES:
         raise ArgumentError(
             "host_runtime.parallel",
@@ -69,6 +71,19 @@ def parallel_function() -> int | None:
         return _fallback_parallel()
     libraries = (usable_gomp, _pool_parallel) if choice == "gomp" else (_pool_parallel, usable_gomp)
     return libraries[0]() or libraries[1]() or _fallback_parallel()
+
+
+def share_openmp_threads() -> None:
+    """Run parallel regions on the threads of libgomp from now on, if this process has loaded it, unless the
+    user has chosen otherwise. For processes that alternate between kernels and a library with OpenMP.
+
+    After a region, libgomp's threads spin for milliseconds. Workers of the pool cannot run on CPUs on which
+    they spin, and a worker that is suspended there with a part of the work keeps its caller waiting.
+    """
+    global _default_choice
+    if is_gomp_loaded():
+        _default_choice = "gomp"
+        refresh()
 
 
 def _pool_parallel() -> int | None:
