@@ -57,6 +57,7 @@ MAY_NEED = {
         "gossamer-backend",
         "gossamer-formats",
         "gossamer-schedule",
+        "gossamer-host-runtime",
         "gossamer",
     },
     "gossamer-llvm-sve": {

@@ -141,6 +141,44 @@ def test_products_are_computed_in_the_format_of_the_tensor_until_its_values_chan
     torch.testing.assert_close(gt.spmm(A, X), 2 * dense @ X)
 
 
+@pytest.mark.parametrize("format", ["hyb", "coo", "csr"])
+def test_a_tensor_is_converted_once_until_somebody_writes_to_the_matrix(format):
+    source = scipy.sparse.random_array((20, 20), density=0.2, rng=np.random.default_rng(0))
+    tensor = gs.from_scipy(source).asformat(format)
+    A, X = gt.to_sparse_matrix(tensor), torch.randn(20, 3, dtype=torch.float64)
+    assert gt.to_sparse_matrix(tensor) is A
+    with torch.inference_mode():
+        assert gt.to_sparse_matrix(tensor) is A
+    A.values.mul_(2)
+    torch.testing.assert_close(gt.spmm(tensor, X), torch.from_numpy(source @ X.numpy()))
+    B = gt.to_sparse_matrix(tensor)
+    B.values.requires_grad_()
+    assert not gt.to_sparse_matrix(tensor).values.requires_grad
+    B.col[0] = B.col[1]
+    torch.testing.assert_close(gt.spmm(tensor, X), torch.from_numpy(source @ X.numpy()))
+
+
+def test_the_transposed_matrix_of_a_tensor_is_made_once_for_gradients():
+    source = scipy.sparse.random_array((20, 15), density=0.2, rng=np.random.default_rng(0))
+    tensor = gs.from_scipy(source).asformat("hyb")
+    A = gt.to_sparse_matrix(tensor)
+
+    def factor():
+        return kept_pattern(A.crow, A.col, 15).factor(A.values, transposed=True)
+
+    assert factor() is factor()
+    for _ in range(2):
+        X = torch.randn(15, 3, dtype=torch.float64, requires_grad=True)
+        gt.spmm(tensor, X).sum().backward()
+        torch.testing.assert_close(X.grad, torch.from_numpy(source.T @ np.ones((20, 3))))
+    before = factor()
+    A.values.mul_(2)
+    assert factor() is not before
+    X = torch.randn(15, 3, dtype=torch.float64, requires_grad=True)
+    gt.spmm(A, X).sum().backward()
+    torch.testing.assert_close(X.grad, torch.from_numpy(2 * source.T @ np.ones((20, 3))))
+
+
 def test_values_with_another_pattern_are_those_of_another_matrix():
     A, B = (
         gt.to_sparse_matrix(

@@ -7,16 +7,17 @@ import pytest
 import torch
 
 import gossamer as gs
-import gossamer_torch  # noqa: F401 (the import shares the threads)
 from gossamer_backend import set_num_threads
 from gossamer_backend.call.threads import NUM_THREADS_VARIABLE, reset_num_threads
 from gossamer_host_runtime.parallel.gomp import is_gomp_loaded
+from gossamer_torch.torch_threads import use_torch_threads
 
 
 @pytest.fixture
 def default_threads(monkeypatch):
     monkeypatch.delenv(NUM_THREADS_VARIABLE, raising=False)
     before = torch.get_num_threads()
+    use_torch_threads()
     reset_num_threads()
     yield
     torch.set_num_threads(before)
@@ -33,8 +34,11 @@ def test_kernels_have_as_many_threads_as_torch(default_threads, count):
 
 PROGRAM = """
 import os
-os.environ.pop("GOSSAMER_PARALLEL", None)
-import gossamer_torch, torch
+for name in ("GOSSAMER_PARALLEL", "GOSSAMER_NUM_THREADS"):
+    os.environ.pop(name, None)
+import gossamer as gs, gossamer_torch, torch
+torch.set_num_threads(3)
+assert gs.get_num_threads() == 3
 from gossamer_host_runtime.parallel import gomp, threads
 loaded = [line.split()[-1] for line in open("/proc/self/maps") if "libgomp" in line]
 address = threads.parallel_function()
@@ -47,5 +51,5 @@ assert {line.split()[-1] for line in inside} == set(loaded), "a second libgomp w
 @pytest.mark.skipif(
     sys.platform != "linux" or not is_gomp_loaded(), reason="this build of torch has no libgomp"
 )
-def test_kernels_run_on_the_threads_of_torchs_libgomp():
+def test_the_import_makes_kernels_run_on_the_threads_of_torchs_libgomp():
     subprocess.run([sys.executable, "-c", PROGRAM], check=True, timeout=120)

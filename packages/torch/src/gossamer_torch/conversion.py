@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import torch
 
 from gossamer_formats import Decomposition, SparseTensor, to_torch
+from gossamer_formats.internal_api import MemoKey
 from gossamer_ir.errors import ArgumentError
 from gossamer_ir.support.typed_calls import typed
 from gossamer_torch.checks import (
@@ -19,9 +20,12 @@ from gossamer_torch.checks import (
     require_value_tensor,
 )
 from gossamer_torch.counting_sort import counting_order
+from gossamer_torch.func_transforms import is_followed
+from gossamer_torch.kept_results import make_to_keep
 from gossamer_torch.numpy_views import dtype_name_of, shared_array
 from gossamer_torch.patterns import kept_pattern
 from gossamer_torch.sparse_matrix import SparseMatrix
+from gossamer_torch.tensor_states import TensorState, has_state, state_of
 
 SparseOperand: TypeAlias = SparseMatrix | torch.Tensor | SparseTensor | Decomposition
 """What operators take as a sparse matrix: a tensor of torch has a sparse layout."""
@@ -170,20 +174,55 @@ def _from_blocks(tensor: torch.Tensor, shape: tuple[int, int]) -> SparseMatrix:
 
 
 def matrix_of_gossamer(tensor: SparseTensor | Decomposition) -> SparseMatrix:
-    """Return a tensor of gossamer as a `SparseMatrix`; one in parts is composed again. Products are computed
-    with the tensor itself until the values of the matrix are written to; writes that torch does not count,
-    through `values.data` or NumPy, are not noticed.
+    """Return a tensor of gossamer as a `SparseMatrix`, which is made once, and again after somebody has
+    written to it; one in parts is composed again. Products are computed with the tensor itself until
+    somebody writes to the values of the matrix; writes that torch does not count, through `values.data` or
+    NumPy, are not noticed.
 
     >>> import gossamer as gs, scipy.sparse
-    >>> matrix_of_gossamer(gs.from_scipy(scipy.sparse.eye_array(2))).to_dense()
+    >>> A = gs.from_scipy(scipy.sparse.eye_array(2))
+    >>> matrix_of_gossamer(A).to_dense()
     tensor([[1., 0.],
             [0., 1.]], dtype=torch.float64)
+    >>> matrix_of_gossamer(A) is matrix_of_gossamer(A)
+    True
     """
+    # Arrays of a borrowed tensor may change; and tensors of a trace, or of fake memory, end with it.
+    if is_followed() or (isinstance(tensor, SparseTensor) and tensor.is_borrowed):
+        return _new_matrix(tensor)
+    kept = _IN_TORCH.find(tensor)
+    if kept is None or not kept.is_current():
+        kept = _MatrixInTorch.of(make_to_keep(lambda: _new_matrix(tensor)))
+        _IN_TORCH.keep(tensor, kept)
+    return kept.matrix
+
+
+class _MatrixInTorch(NamedTuple):
+    """The matrix of a tensor of gossamer, and the states in which its tensors were made."""
+
+    matrix: SparseMatrix
+    states: tuple[TensorState, ...]
+
+    @classmethod
+    def of(cls, matrix: SparseMatrix) -> _MatrixInTorch:
+        return cls(matrix, tuple(map(state_of, (matrix.crow, matrix.col, matrix.values))))
+
+    def is_current(self) -> bool:
+        """Return whether nobody has written to the matrix, or taken its values for a leaf of gradients."""
+        matrix = self.matrix
+        tensors = (matrix.crow, matrix.col, matrix.values)
+        return not matrix.values.requires_grad and all(map(has_state, tensors, self.states))
+
+
+_IN_TORCH = MemoKey[_MatrixInTorch]("the matrix of torch's tensors")
+
+
+def _new_matrix(tensor: SparseTensor | Decomposition) -> SparseMatrix:
     csr = tensor.tocsr()
     matrix = matrix_of_torch(to_torch(csr))
     # Integers are converted to floats.
     is_same = csr.value_dtype == dtype_name_of(matrix.values)
-    if csr is not tensor and is_same and not torch.compiler.is_compiling():
+    if is_same and not torch.compiler.is_compiling():
         pattern = kept_pattern(matrix.crow, matrix.col, matrix.shape[1])
         pattern.keep_stored(matrix.values, tensor)
     return matrix

@@ -32,7 +32,7 @@ def memoize_with(sources: Sequence[torch.Tensor], what: Hashable, make: Callable
     kept = _kept.get(key)
     if kept is None or not kept.is_of(sources):
         states = [state_of(source) for source in sources]
-        kept = _keep(key, sources, states, _make_to_keep(make))
+        kept = _keep(key, sources, states, make_to_keep(make))
     result: R = kept.result
     return result
 
@@ -91,7 +91,7 @@ def kept_contents(tensor: torch.Tensor) -> torch.Tensor:
 
 
 def _copy_to_keep(tensor: torch.Tensor) -> torch.Tensor:
-    copy: torch.Tensor = _make_to_keep(lambda: tensor.clone(memory_format=torch.contiguous_format))
+    copy: torch.Tensor = make_to_keep(lambda: tensor.clone(memory_format=torch.contiguous_format))
     return copy
 
 
@@ -105,7 +105,7 @@ def _original_of(tensor: torch.Tensor) -> torch.Tensor:
 
 
 @torch.compiler.disable  # type: ignore[untyped-decorator]  # torch has no types here
-def _make_to_keep(make: Callable[[], R]) -> R:
+def make_to_keep(make: Callable[[], R]) -> R:
     """Return a result that may be used later: not so are tensors of inference mode, in training, and those of
     a transform, after it."""
     with torch.inference_mode(mode=False), without_func_transforms():

@@ -42,6 +42,7 @@ class CheckedPattern:
         self._has_stored = False
         # Values may be passed on with another pattern, whose matrix is another one.
         self._stored_key = (_STORED, object())
+        self._transposed_key = (_TRANSPOSED, object())
         self._transposed: Transposed | None = None
         self._tensors: dict[bool, PatternTensors] = {}
         self._masks: dict[str, SparseTensor] = {}
@@ -97,16 +98,23 @@ class CheckedPattern:
 
     def factor(self, values: torch.Tensor, *, transposed: bool) -> SparseTensor | Decomposition:
         """Return the matrix with these values, or the transposed one, for a product: in the format that was
-        kept for the values, if there is one."""
-        if self._has_stored and not transposed:
-            stored: SparseTensor | Decomposition | None = kept_result([values], self._stored_key)
-            if stored is not None:
-                return stored
-        return self.matrix(values, transposed=transposed)
+        kept for the values, if there is one. Then the transposed matrix is kept, too, so that repeated
+        products convert it to a faster format."""
+        stored: SparseTensor | Decomposition | None = None
+        if self._has_stored:
+            stored = kept_result([values], self._stored_key)
+        if stored is None:
+            return self.matrix(values, transposed=transposed)
+        if not transposed:
+            return stored
+        return memoize_with(
+            [values], self._transposed_key, lambda: self.matrix(values, transposed=True)
+        )
 
 
-_STORED = "stored"
-"""What is kept with the values of a matrix: the same matrix in the format that it was passed in."""
+_STORED, _TRANSPOSED = "stored", "transposed"
+"""What is kept with the values of a matrix: the same matrix in the format that it was passed in, and the
+transposed one in CSR."""
 
 
 def kept_pattern(crow: torch.Tensor, col: torch.Tensor, columns: int) -> CheckedPattern:

@@ -5,8 +5,10 @@ from __future__ import annotations
 import pytest
 import torch
 
+from gossamer_torch.nn.adjacency import row_means
 from gossamer_torch.nn.rgcn_conv import relation_pairs
 from gossamer_torch.patterns import kept_pattern
+from gossamer_torch.sparse_matrix import SparseMatrix
 
 EDGES = torch.tensor([[0, 1, 1, 2], [1, 0, 2, 1]])
 RELATIONS = torch.tensor([0, 1, 1, 0])
@@ -49,3 +51,22 @@ def test_torch_finds_nothing_wrong_with_the_operators(name, arguments):
 
 def test_pairs_of_one_graph_are_made_once():
     assert relation_pairs(EDGES, RELATIONS, 3, 2) is relation_pairs(EDGES, RELATIONS, 3, 2)
+
+
+def test_the_matrix_of_means_and_its_transposed_are_made_once():
+    A = SparseMatrix(torch.tensor([0, 2, 2, 3]), torch.tensor([0, 2, 1]), shape=(3, 3))
+    first, second = (row_means(A, torch.float32) for _ in range(2))
+    pattern = kept_pattern(A.crow, A.col, 3)
+    for transposed in (False, True):
+        factor = pattern.factor(first.values, transposed=transposed)
+        assert factor is pattern.factor(second.values, transposed=transposed)
+        dense = first.to_dense().T if transposed else first.to_dense()
+        torch.testing.assert_close(torch.from_numpy(factor.todense()), dense)
+
+
+def test_means_of_equal_offsets_belong_to_their_columns():
+    crow = torch.tensor([0, 2, 2, 3])
+    for col in (torch.tensor([0, 2, 1]), torch.tensor([1, 2, 0])):
+        A = SparseMatrix(crow, col, shape=(3, 3))
+        X = torch.eye(3)
+        torch.testing.assert_close(row_means(A, X.dtype) @ X, row_means(A, X.dtype).to_dense())

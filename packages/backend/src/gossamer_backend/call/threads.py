@@ -9,6 +9,7 @@ from numbers import Integral
 from pathlib import Path
 
 from gossamer_ir.errors import ArgumentError
+from gossamer_ir.support.typed_calls import typed
 from gossamer_machine.cgroups import CGROUPS, PROC, control_groups, read_text
 
 NUM_THREADS_VARIABLE = "GOSSAMER_NUM_THREADS"
@@ -59,9 +60,10 @@ def get_num_threads() -> int:
     count = _chosen or _default
     if count is None:
         count = _default = _find_default()
-    return count if isinstance(count, int) else min(count(), MAX_THREADS)
+    return count if isinstance(count, int) else max(1, min(count(), MAX_THREADS))
 
 
+@typed
 def follow_num_threads(source: Callable[[], int]) -> None:
     """Use as many threads as a library, which `source` returns at each call, unless the user has chosen a
     number for kernels. OpenMP ends and starts threads when regions of different sizes alternate.
@@ -72,6 +74,8 @@ def follow_num_threads(source: Callable[[], int]) -> None:
     >>> follow_num_threads(available_cpus)
     """
     global _default, _followed
+    # Here, and not at the first call of a kernel, an error is that of the caller.
+    source()
     _default, _followed = None, source
 
 

@@ -79,6 +79,8 @@ def share_openmp_threads() -> None:
 
     After a region, libgomp's threads spin for milliseconds. Workers of the pool cannot run on CPUs on which
     they spin, and a worker that is suspended there with a part of the work keeps its caller waiting.
+
+    >>> share_openmp_threads()
     """
     global _default_choice
     if is_gomp_loaded():

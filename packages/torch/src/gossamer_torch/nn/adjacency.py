@@ -16,6 +16,7 @@ from gossamer_torch.conversion import SparseOperand, from_edge_index, to_sparse_
 from gossamer_torch.custom_ops.registration import torch_operator
 from gossamer_torch.kept_results import copy_with_results, kept_contents, memoize_with
 from gossamer_torch.operators.spmv import spmv
+from gossamer_torch.patterns import kept_pattern
 from gossamer_torch.sparse_matrix import SparseMatrix, matrix_of_checked
 
 Graph: TypeAlias = SparseOperand
@@ -197,7 +198,8 @@ def symmetrically_normalized(matrix: SparseMatrix) -> SparseMatrix:
 
 
 def row_means(matrix: SparseMatrix, dtype: torch.dtype) -> SparseMatrix:
-    """Return the matrix with the same pattern that takes the mean over each row, made once.
+    """Return the matrix with the same pattern that takes the mean over each row. Its values are made once,
+    and so is the transposed matrix with them, which gradients need.
 
     >>> matrix = SparseMatrix(torch.tensor([0, 2]), torch.tensor([0, 1]), shape=(1, 2))
     >>> row_means(matrix, torch.float32).values
@@ -208,6 +210,15 @@ def row_means(matrix: SparseMatrix, dtype: torch.dtype) -> SparseMatrix:
         shares = 1 / matrix.crow.diff().to(dtype)
         return shares.index_select(0, matrix.rows())
 
+    def make_stored() -> torch.Tensor:
+        values = make()
+        if values.is_cpu:
+            # Nobody else has these values, so that what is made of them stays right.
+            pattern = kept_pattern(matrix.crow, matrix.col, matrix.shape[1])
+            pattern.keep_stored(values, pattern.matrix(values, transposed=False))
+        return values
+
     if torch.compiler.is_compiling():
         return matrix.with_values(make())
-    return matrix.with_values(memoize_with([matrix.crow], ("means", dtype), make))
+    key = ("means", matrix.shape[1], dtype)
+    return matrix.with_values(memoize_with([matrix.crow, matrix.col], key, make_stored))
