@@ -10,12 +10,14 @@ from gossamer_ir.core.dtypes import DType
 from gossamer_ir.errors import GossamerError, UnsupportedError
 from gossamer_ir.interpret import GuardFailed, InterpreterError
 from gossamer_ir.nodes import Cast
+from gossamer_ir.script import parse_module
 from gossamer_ir.transform.specialize import specialize
 from gossamer_ir.traversal.buffer_uses import buffers_read_in, buffers_written
 from gossamer_ir.traversal.node_index import nodes_of_type
 from gossamer_ir.verify import verify
 from packages.ir.tests.helpers.gradient_checks import checked_gradients, run_on_copies
 from tests.fuzzing.programs.draw_program import draw_program
+from tests.fuzzing.programs.smooth_programs import UNARY, draw_smooth_program
 
 pytestmark = [pytest.mark.unserialized, pytest.mark.no_error_examples]
 
@@ -34,6 +36,36 @@ def test_gradients_of_random_programs_agree_with_differences():
     results = Counter(result_of(seed) for seed in range(240))
     assert results["checked"] >= 20
     assert results.keys() <= {*OTHERS, *REFUSED}
+
+
+def test_gradients_of_smooth_programs_agree_with_differences():
+    refused = Counter()
+    for seed in range(100):
+        program = draw_smooth_program(Random(seed))
+        try:
+            checked_gradients(verify(parse_module(program.script)), program.arguments)
+        except UnsupportedError as error:
+            refused[error.code] += 1
+    assert refused.keys() <= REFUSED
+    assert refused.total() < 20
+
+
+def test_smooth_programs_have_all_constructs():
+    scripts = [draw_smooth_program(Random(seed)).script for seed in range(100)]
+    constructs = [
+        *[
+            "T.Select",
+            "T.if_then_else",
+            "T.max(C[i]",
+            "T.min(C[i]",
+            "T.init",
+            "alloc_buffer",
+            "else:",
+        ],
+        *["C[i] - ", "C[i] + ", "T.fma", "T.pow", "[I, J, K]", "[I, L, K]", "B[i, j]"],
+        *[function.split("(")[0] for function in UNARY.values() if function.startswith("T.")],
+    ]
+    assert [text for text in constructs if not any(text in script for script in scripts)] == []
 
 
 def result_of(seed):

@@ -192,7 +192,9 @@ def matrix_of_gossamer(tensor: SparseTensor | Decomposition) -> SparseMatrix:
         return _new_matrix(tensor)
     kept = _IN_TORCH.find(tensor)
     if kept is None or not kept.is_current():
-        kept = _MatrixInTorch.of(make_to_keep(lambda: _new_matrix(tensor)))
+        matrix = make_to_keep(lambda: _new_matrix(tensor))
+        states = tuple(map(state_of, (matrix.crow, matrix.col, matrix.values)))
+        kept = _MatrixInTorch(matrix, states)
         _IN_TORCH.keep(tensor, kept)
     return kept.matrix
 
@@ -202,10 +204,6 @@ class _MatrixInTorch(NamedTuple):
 
     matrix: SparseMatrix
     states: tuple[TensorState, ...]
-
-    @classmethod
-    def of(cls, matrix: SparseMatrix) -> _MatrixInTorch:
-        return cls(matrix, tuple(map(state_of, (matrix.crow, matrix.col, matrix.values))))
 
     def is_current(self) -> bool:
         """Return whether nobody has written to the matrix, or taken its values for a leaf of gradients."""

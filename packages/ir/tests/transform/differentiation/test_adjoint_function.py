@@ -176,6 +176,16 @@ with T.sp.iteration([I], "S", "finite") as [i_1]:
 """,
         {"A": "I, J", "X": "N", "D": "I"},
     ),
+    "difference": (
+        """
+with T.sp.iteration([I, J], "SR", "difference") as [i, j]:
+    with T.init():
+        C[i] = X[i]
+    if A[i, j] > 0.0:
+        C[i] = C[i] - A[i, j] * A[i, j]
+""",
+        {"A": "I, J", "X": "I", "C": "I"},
+    ),
     "constant factor of a nest": (
         """
 with T.sp.iteration([I, K], "SR", "repeated") as [i, c]:

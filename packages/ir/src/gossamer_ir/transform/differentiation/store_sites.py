@@ -14,18 +14,21 @@ from gossamer_ir.core.build import var_name
 from gossamer_ir.core.iteration_axes import all_axis_names
 from gossamer_ir.errors import UnsupportedError
 from gossamer_ir.nodes import (
+    Binary,
     Expr,
     Function,
     If,
     Iteration,
     IterationAxis,
     Let,
+    Load,
     ReduceOp,
     SparseBuffer,
     Stmt,
     Store,
     Unary,
 )
+from gossamer_ir.transform.differentiation.derivatives import neg
 from gossamer_ir.traversal.free_vars import free_vars
 from gossamer_ir.traversal.substitute import resolve
 
@@ -154,7 +157,7 @@ class _SiteCollector:
             )
 
     def _add_store(self, store: Store, nest: _Nest) -> None:
-        reduction = match_reduction(store)
+        reduction = match_reduction(_as_sum(store))
         inits = [init for init in nest.inits if init.buffer == store.buffer]
         is_of_store = len(inits) == 1 and inits[0].indices == store.indices
         self.sites.append(
@@ -172,6 +175,14 @@ class _SiteCollector:
                 init=inits[0].value if is_of_store else None,
             )
         )
+
+
+def _as_sum(store: Store) -> Store:
+    """Return a store that subtracts from an element as one that adds the negation: both have one adjoint."""
+    match store.value:
+        case Binary("sub", Load(store.buffer, store.indices) as old, value):
+            return replace(store, value=Binary("add", old, neg(value)))
+    return store
 
 
 def visits_all_elements(site: StoreSite, buffer: SparseBuffer, indices: Sequence[Expr]) -> bool:
