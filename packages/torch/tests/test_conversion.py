@@ -142,7 +142,7 @@ def test_products_are_computed_in_the_format_of_the_tensor_until_its_values_chan
 
 
 @pytest.mark.parametrize("format", ["hyb", "coo", "csr"])
-def test_a_tensor_is_converted_once_until_somebody_writes_to_the_matrix(format):
+def test_a_tensor_is_converted_once_until_the_matrix_is_written_to(format):
     source = scipy.sparse.random_array((20, 20), density=0.2, rng=np.random.default_rng(0))
     tensor = gs.from_scipy(source).asformat(format)
     A, X = gt.to_sparse_matrix(tensor), torch.randn(20, 3, dtype=torch.float64)

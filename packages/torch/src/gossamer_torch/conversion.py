@@ -174,10 +174,10 @@ def _from_blocks(tensor: torch.Tensor, shape: tuple[int, int]) -> SparseMatrix:
 
 
 def matrix_of_gossamer(tensor: SparseTensor | Decomposition) -> SparseMatrix:
-    """Return a tensor of gossamer as a `SparseMatrix`, which is made once, and again after somebody has
-    written to it; one in parts is composed again. Products are computed with the tensor itself until
-    somebody writes to the values of the matrix; writes that torch does not count, through `values.data` or
-    NumPy, are not noticed.
+    """Return a tensor of gossamer as a `SparseMatrix`, which is made once, and again after it was
+    written to; one in parts is composed again. Products are computed with the tensor itself until the values
+    of the matrix are written to; writes that torch does not count, through `values.data` or NumPy, are not
+    noticed.
 
     >>> import gossamer as gs, scipy.sparse
     >>> A = gs.from_scipy(scipy.sparse.eye_array(2))
@@ -206,7 +206,7 @@ class _MatrixInTorch(NamedTuple):
     states: tuple[TensorState, ...]
 
     def is_current(self) -> bool:
-        """Return whether nobody has written to the matrix, or taken its values for a leaf of gradients."""
+        """Return whether the matrix was not written to, and its values are not a leaf of gradients."""
         matrix = self.matrix
         tensors = (matrix.crow, matrix.col, matrix.values)
         return not matrix.values.requires_grad and all(map(has_state, tensors, self.states))

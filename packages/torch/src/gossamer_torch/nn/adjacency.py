@@ -213,7 +213,7 @@ def row_means(matrix: SparseMatrix, dtype: torch.dtype) -> SparseMatrix:
     def make_stored() -> torch.Tensor:
         values = make()
         if values.is_cpu:
-            # Nobody else has these values, so that what is made of them stays right.
+            # No other code has these values, so that what is made of them stays right.
             pattern = kept_pattern(matrix.crow, matrix.col, matrix.shape[1])
             pattern.keep_stored(values, pattern.matrix(values, transposed=False))
         return values
