@@ -20,7 +20,7 @@ from gossamer_torch.checks import (
     require_value_tensor,
 )
 from gossamer_torch.counting_sort import counting_order
-from gossamer_torch.func_transforms import is_followed
+from gossamer_torch.func_transforms import are_calls_observed
 from gossamer_torch.kept_results import make_to_keep
 from gossamer_torch.numpy_views import dtype_name_of, shared_array
 from gossamer_torch.patterns import kept_pattern
@@ -188,7 +188,7 @@ def matrix_of_gossamer(tensor: SparseTensor | Decomposition) -> SparseMatrix:
     True
     """
     # Arrays of a borrowed tensor may change; and tensors of a trace, or of fake memory, end with it.
-    if is_followed() or (isinstance(tensor, SparseTensor) and tensor.is_borrowed):
+    if are_calls_observed() or (isinstance(tensor, SparseTensor) and tensor.is_borrowed):
         return _new_matrix(tensor)
     kept = _IN_TORCH.find(tensor)
     if kept is None or not kept.is_current():
