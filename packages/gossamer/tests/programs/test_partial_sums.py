@@ -8,7 +8,7 @@ from scipy import sparse
 
 import gossamer as gs
 from gossamer.pipeline import flat_module, schedule_for_target
-from gossamer.resolve_target import resolve_elsewhere
+from gossamer.resolve_target import machine_for, resolve_elsewhere
 from gossamer_ir.interchange.records import Stats
 from gossamer_ir.nodes import Allocate
 from gossamer_ir.script import parse_module
@@ -19,6 +19,20 @@ from gossamer_testkit import script
 
 LONG = Stats(rows=64, columns=64, nnz=64 * 40, longest_row=80, empty_rows=1)
 FEWER_USES = Stats(rows=64, columns=64, nnz=64 * 20, longest_row=40, empty_rows=1)
+WIDE, NARROW = "generic-cpu:vector_bits=512", "generic-cpu:vector_bits=256"
+"""Vectors of a cache line and of half a line. They run on any machine, since LLVM splits vectors that are wider
+than its registers."""
+CASES = [
+    (WIDE, 1, LONG),
+    (WIDE, 2, LONG),
+    (WIDE, 1, FEWER_USES),
+    (WIDE, 2, FEWER_USES),
+    (WIDE, 4, FEWER_USES),
+    (NARROW, 1, LONG),
+    (NARROW, 2, LONG),
+    (NARROW, 1, FEWER_USES),
+]
+"""Targets with the numbers of vectors of features and the matrices for which a row has partial sums."""
 
 
 def rows_of_every_length(columns, dtype):
@@ -40,14 +54,13 @@ def beginning_at(element, array):
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64", "int32"])
-@pytest.mark.parametrize(
-    ("vectors", "stats"), [(1, LONG), (2, LONG), (1, FEWER_USES), (2, FEWER_USES), (4, FEWER_USES)]
-)
+@pytest.mark.parametrize(("target", "vectors", "stats"), CASES)
 @pytest.mark.parametrize("element", [0, 3])
 @pytest.mark.parametrize("threads", [1, 2])
-def test_rows_of_every_length(dtype, vectors, stats, element, threads):
+def test_rows_of_every_length(dtype, target, vectors, stats, element, threads):
+    resolved = resolve_elsewhere(target)[1]
     matrix = rows_of_every_length(45, dtype)
-    features = vectors * 64 // np.dtype(dtype).itemsize
+    features = vectors * machine_for(target).lanes(dtype)
     dense = np.random.default_rng(1).integers(-3, 4, (45, features)).astype(dtype)
     dense = beginning_at(element, dense)
     result = np.full((46, features), 7, dtype)
@@ -55,11 +68,10 @@ def test_rows_of_every_length(dtype, vectors, stats, element, threads):
     module = specialize(
         retype_module(parse_module(text), dtype=dtype, index_dtype="int32"), {"feat_size": features}
     )
-    decisions = gs.explain(module, stats=stats).decisions
+    decisions = gs.explain(module, stats=stats, target=target).decisions
     assert any(
         decision.what.endswith("partial sums of a row in registers") for decision in decisions
     )
-    resolved = resolve_elsewhere("generic-cpu")[1]
     before = gs.get_num_threads()
     gs.set_num_threads(threads)
     try:
