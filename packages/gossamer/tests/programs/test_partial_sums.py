@@ -20,8 +20,8 @@ from gossamer_testkit import script
 LONG = Stats(rows=64, columns=64, nnz=64 * 40, longest_row=80, empty_rows=1)
 FEWER_USES = Stats(rows=64, columns=64, nnz=64 * 20, longest_row=40, empty_rows=1)
 WIDE, NARROW = "generic-cpu:vector_bits=512", "generic-cpu:vector_bits=256"
-"""Vectors of a cache line and of half a line. They run on any machine, since LLVM splits vectors that are wider
-than its registers."""
+"""Vectors of a cache line and of half a line. They run on any machine, since LLVM splits vectors that are
+wider than its registers."""
 CASES = [
     (WIDE, 1, LONG),
     (WIDE, 2, LONG),
