@@ -16,7 +16,6 @@ from gossamer_torch.operators.segment_reduce import segment_reduce
 from gossamer_torch.operators.spmm import spmm
 from gossamer_torch.operators.spmv import spmv
 from gossamer_torch.sparse_matrix import SparseMatrix
-from gossamer_torch.torch_threads import use_torch_threads
 
 __all__ = [
     "RelationalMatrix",
@@ -33,5 +32,3 @@ __all__ = [
     "spmv",
     "to_sparse_matrix",
 ]
-
-use_torch_threads()

@@ -18,6 +18,10 @@ from gossamer_ir.errors import ArgumentError
 from gossamer_ir.support.as_tuple import as_tuple
 from gossamer_torch.checks import forward_mode_error
 from gossamer_torch.func_transforms import are_calls_observed, has_func_transforms, is_wrapped
+from gossamer_torch.torch_threads import use_torch_threads
+
+# Once, when the first operator is registered: before any kernel runs for torch.
+use_torch_threads()
 
 P = ParamSpec("P")
 R = TypeVar("R")
