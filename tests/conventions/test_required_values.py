@@ -47,7 +47,7 @@ def verdicts(tree):
     for node in nodes_of(tree):
         match node:
             case ast.FunctionDef(name=name, returns=ast.Name(id="Verdict")):
-                if name not in ("pays", "pays_not"):
+                if name not in ("profitable_verdict", "unprofitable_verdict"):
                     yield name
 
 

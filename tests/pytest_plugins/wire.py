@@ -100,7 +100,7 @@ TABLE = (
     Border("gossamer", "lower", "gossamer_lower", "lower_vscale"),
     Border("gossamer", "lower", "gossamer_lower.internal_api", "apply_pass"),
     Border("gossamer", "lower", "gossamer_lower.internal_api", "apply_record"),
-    Border("gossamer", "lower", "gossamer_lower.internal_api", "PassRecord.require_kept_promise"),
+    Border("gossamer", "lower", "gossamer_lower.internal_api", "PassRecord.require_postconditions"),
     Border("gossamer", "lower", "gossamer_lower.internal_api", "bounds_checks_of"),
     Border("gossamer", "backend", "gossamer_backend", "program_key"),
     Border("gossamer", "backend", "gossamer_backend", "request_key"),

@@ -12,13 +12,13 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 from gossamer_lower.lowering_pass import PassRecord, PipelineName
-from gossamer_lower.passes import LISTED
+from gossamer_lower.passes import PASS_RECORDS
 from gossamer_lower.pipelines.extension_points import EXTENSION_POINTS
 from tools import ROOT, with_table
 
 
 def _pipeline(name: PipelineName) -> Iterator[PassRecord]:
-    return (record for record in LISTED if record.pipeline == name)
+    return (record for record in PASS_RECORDS if record.pipeline == name)
 
 
 def first_sentence(record: PassRecord) -> str:
@@ -43,7 +43,7 @@ def device_pass_rows() -> Iterator[str]:
 
 def order() -> Iterator[str]:
     """Yield a row for each declaration that a pass runs after or before another one, with the reason."""
-    for record in LISTED:
+    for record in PASS_RECORDS:
         for word, others in (("after", record.after), ("before", record.before)):
             for other, reason in others.items():
                 yield f"| `{record.name}` {word} `{other}` | {reason} |"

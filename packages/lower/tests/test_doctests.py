@@ -11,7 +11,7 @@ import gossamer_lower
 from gossamer_ir.errors import ArgumentError, UnsupportedError
 from gossamer_ir.script import parse_module, print_module
 from gossamer_lower import lower_buffers, lower_iterations, lower_to_flat
-from gossamer_lower.passes import LISTED
+from gossamer_lower.passes import PASS_RECORDS
 from gossamer_lower.passes_by_name import PASSES
 from tests.doctests.docstrings import modules_with_examples, run_docstrings
 
@@ -31,7 +31,7 @@ def test_the_examples_of_the_docstrings(name):
 
 @pytest.mark.parametrize(
     "name",
-    [record.name for record in LISTED],
+    [record.name for record in PASS_RECORDS],
 )
 def test_every_pass_shows_a_before_and_after(name):
     assert run_docstrings(getattr(gossamer_lower, name).__module__) >= 2
@@ -39,7 +39,7 @@ def test_every_pass_shows_a_before_and_after(name):
 
 def test_the_readme_lists_every_pass():
     text = (Path(__file__).parents[1] / "README.md").read_text()
-    passes = [record.name for record in LISTED if record.pipeline is not None]
+    passes = [record.name for record in PASS_RECORDS if record.pipeline is not None]
     assert re.findall(r"^\| `(\w+)` \|", text, flags=re.MULTILINE) == passes
     assert [name for name in PASSES if f"`{name}`" not in text] == []
 

@@ -20,9 +20,9 @@ from gossamer_ir.interchange.records import LOWERING_PASSES
 from gossamer_ir.nodes import STAGES
 from gossamer_ir.script import parse_module
 from gossamer_ir.verify import verify
-from gossamer_lower.lowering_pass import CONTENTS, listed_records, record_of
+from gossamer_lower.lowering_pass import CONSTRUCTS, listed_records, record_of
 from gossamer_lower.pass_order import require_order
-from gossamer_lower.passes import LISTED, ORDERED_PASSES
+from gossamer_lower.passes import ORDERED_PASSES, PASS_RECORDS
 from gossamer_lower.passes_by_name import ARGUMENT_TYPES, PASSES, apply_pass
 from gossamer_lower.pipelines.flat_passes import FLAT_PASSES
 from gossamer_lower.pipelines.lower_to_flat import lower_to_flat
@@ -85,7 +85,7 @@ def test_every_pass_of_the_package_is_listed_once():
 
 
 def test_the_records_of_the_listed_passes_are_in_their_order():
-    assert [record.function for record in LISTED] == [*ORDERED_PASSES]
+    assert [record.function for record in PASS_RECORDS] == [*ORDERED_PASSES]
 
 
 def test_a_function_without_the_decorator_is_refused_in_the_list():
@@ -162,8 +162,10 @@ def test_each_argument_of_a_pass_can_be_read(name):
     assert {types[parameter] for parameter in parameters} <= ARGUMENT_TYPES.keys()
 
 
-def test_each_content_is_removed_by_a_pass():
-    assert {content for record in LISTED for content in record.removes} == CONTENTS.keys()
+def test_each_construct_is_removed_by_a_pass():
+    assert {
+        construct for record in PASS_RECORDS for construct in record.removes
+    } == CONSTRUCTS.keys()
 
 
 def test_the_pipeline_ends_at_the_flat_stage():
@@ -190,14 +192,14 @@ MISPLACED = {
 
 @pytest.mark.parametrize(("name", "place", "message"), MISPLACED.values(), ids=MISPLACED)
 def test_a_pass_at_a_wrong_place_of_the_list_is_refused_with_the_reason(name, place, message):
-    moved = [record for record in LISTED if record.name != name]
+    moved = [record for record in PASS_RECORDS if record.name != name]
     moved.insert(place, PASSES[name])
     with pytest.raises(InternalError, match=message):
         require_order(moved)
 
 
 def test_a_pass_is_ordered_by_names_of_passes():
-    named = {other for record in LISTED for other in (*record.after, *record.before)}
+    named = {other for record in PASS_RECORDS for other in (*record.after, *record.before)}
     assert named <= PASSES.keys()
 
 
@@ -263,10 +265,10 @@ def test_each_pass_to_the_flat_stage_can_be_verified():
 
 def test_a_pass_that_breaks_its_promise_is_named():
     with pytest.raises(InternalError, match=r"pass 'lower_blocks' .* still holds blocks"):
-        PASSES["lower_blocks"].require_kept_promise(LOOP)
+        PASSES["lower_blocks"].require_postconditions(LOOP)
     with pytest.raises(InternalError, match=r"pass 'lower_to_flat' .* of the loop stage"):
-        PASSES["lower_to_flat"].require_kept_promise(LOOP)
+        PASSES["lower_to_flat"].require_postconditions(LOOP)
     broken = program("for i in T.serial(n): Y[i] = X[i]")
     function = replace(broken.functions[0], buffers=broken.functions[0].buffers[:1])
     with pytest.raises(InternalError, match=r"pass 'lower_blocks' .* \[verify\."):
-        PASSES["lower_blocks"].require_kept_promise(replace(broken, functions=(function,)))
+        PASSES["lower_blocks"].require_postconditions(replace(broken, functions=(function,)))

@@ -1,4 +1,4 @@
-"""The decorator of passes, and the record of their contract: stages, and contents of modules.
+"""The decorator of passes, and the record of their contract: stages, and constructs of modules.
 
 A pass is a function with the decorator `lowering_pass` in a file of its name. `passes.py` lists them all.
 """
@@ -52,7 +52,7 @@ def _has_declared(function: Function) -> bool:
     return any(buffer.handle is None for buffer in function.buffers)
 
 
-CONTENTS: dict[str, _Finder] = {
+CONSTRUCTS: dict[str, _Finder] = {
     "iterations": _has(Iteration),
     "axes": lambda function: bool(function.axes),
     "reducers": _has(Combine),
@@ -66,9 +66,9 @@ CONTENTS: dict[str, _Finder] = {
 """The constructs that a pass removes from modules, each with a test for a function that has one."""
 
 
-def has_content(module: Module, content: str) -> bool:
-    """Return whether a function of the module has one of these `CONTENTS`."""
-    return any(map(CONTENTS[content], module.functions))
+def has_construct(module: Module, construct: str) -> bool:
+    """Return whether a function of the module has one of these `CONSTRUCTS`."""
+    return any(map(CONSTRUCTS[construct], module.functions))
 
 
 class PassRecord(msgspec.Struct, frozen=True, kw_only=True):
@@ -81,9 +81,9 @@ class PassRecord(msgspec.Struct, frozen=True, kw_only=True):
     gives: StageName | None = None
     """The stage of its result; None for the stage of its argument."""
     without: tuple[str, ...] = ()
-    """The `CONTENTS` that an earlier pass must have removed."""
+    """The `CONSTRUCTS` that an earlier pass must have removed."""
     removes: tuple[str, ...] = ()
-    """The `CONTENTS` that its result does not have."""
+    """The `CONSTRUCTS` that its result does not have."""
     acts_on: str | None = None
     """The one of `SUBJECTS` without which it returns a module as it is: a pipeline then neither imports nor
     runs it. None if it acts on any module."""
@@ -97,23 +97,25 @@ class PassRecord(msgspec.Struct, frozen=True, kw_only=True):
     """True if passes of plugins may run before and after it: its name, its stages and its place among the
     other stable passes are part of the plugin API."""
 
-    def require_kept_promise(self, result: Module) -> None:
+    def require_postconditions(self, result: Module) -> None:
         """Raise `InternalError`, a bug of the pass, unless its result is a valid module of the declared stage
-        that has none of the contents that the pass removes.
+        that has none of the constructs that the pass removes.
 
         >>> from gossamer_lower.loops.unroll_loops import unroll_loops
         >>> from gossamer_testkit.examples import program
         >>> record = record_of(unroll_loops)
         >>> unrolled = program("for i in T.unroll(4): Y[i] = X[i]")
-        >>> record.require_kept_promise(unroll_loops(unrolled))
-        >>> record.require_kept_promise(unrolled)  # doctest: +ELLIPSIS
+        >>> record.require_postconditions(unroll_loops(unrolled))
+        >>> record.require_postconditions(unrolled)  # doctest: +ELLIPSIS
         Traceback (most recent call last):
         ...
         gossamer_ir.errors.InternalError: The pass 'unroll_loops' returned a wrong module: ...
         """
         wrong = [f"{diagnostic.message} [{diagnostic.code}]" for diagnostic in diagnostics(result)]
         wrong += [
-            f"it still holds {content}" for content in self.removes if has_content(result, content)
+            f"it still holds {construct}"
+            for construct in self.removes
+            if has_construct(result, construct)
         ]
         if self.gives not in (None, result.stage):
             wrong.append(f"it is of the {result.stage} stage")

@@ -56,10 +56,10 @@ def _wrong_stages(records: Sequence[PassRecord]) -> Iterator[str]:
 def _contents_left(records: Sequence[PassRecord]) -> Iterator[str]:
     removed: set[str] = set()
     for record in records:
-        for content in record.without:
-            if content not in removed:
+        for construct in record.without:
+            if construct not in removed:
                 yield (
-                    f"The pass '{record.name}' takes a module without {content}, but no pass that is "
+                    f"The pass '{record.name}' takes a module without {construct}, but no pass that is "
                     "listed before it removes them"
                 )
         removed.update(record.removes)

@@ -50,9 +50,9 @@ ORDERED_PASSES: tuple[Callable[..., Module], ...] = (
     *DEVICE_PASSES,
 )
 
-LISTED: tuple[PassRecord, ...] = listed_records(ORDERED_PASSES)
+PASS_RECORDS: tuple[PassRecord, ...] = listed_records(ORDERED_PASSES)
 """The records of `ORDERED_PASSES`, in this order, which each pass allows."""
-require_order(LISTED)
+require_order(PASS_RECORDS)
 
 # They have no decorator, since gossamer-ir has no passes to order.
 LANGUAGE_PASSES = (

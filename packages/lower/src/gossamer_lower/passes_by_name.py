@@ -11,8 +11,8 @@ import msgspec
 from gossamer_ir.errors import ArgumentError
 from gossamer_ir.nodes import Module
 from gossamer_ir.support.items_by_name import items_by_name
-from gossamer_lower.lowering_pass import PassRecord, has_content, listed_records, require_stage
-from gossamer_lower.passes import LANGUAGE_PASSES, LISTED
+from gossamer_lower.lowering_pass import PassRecord, has_construct, listed_records, require_stage
+from gossamer_lower.passes import LANGUAGE_PASSES, PASS_RECORDS
 from gossamer_lower.pipelines.bounds_check_flat import bounds_check_flat
 from gossamer_lower.pipelines.lower_to_device import lower_to_device
 from gossamer_lower.pipelines.lower_to_flat import lower_to_flat
@@ -20,7 +20,7 @@ from gossamer_lower.pipelines.lower_to_flat import lower_to_flat
 COMPOSED_PASSES = listed_records((lower_to_flat, lower_to_device, bounds_check_flat))
 """Passes made of those of `passes.py`, which can therefore not be in that list themselves."""
 
-PASSES: dict[str, PassRecord] = items_by_name((*LISTED, *COMPOSED_PASSES, *LANGUAGE_PASSES))
+PASSES: dict[str, PassRecord] = items_by_name((*PASS_RECORDS, *COMPOSED_PASSES, *LANGUAGE_PASSES))
 """Every pass by its name, in the order in which they run."""
 
 
@@ -28,7 +28,7 @@ def apply_pass(name: str, module: Module, *, arguments: Mapping[str, Any] | None
     """Apply a pass by its name; `arguments` are those besides the module.
 
     Raises `ArgumentError`: `pass.name`, `pass.arguments` (missing, unknown or of a wrong type), `pass.stage`
-    (the module is of another stage), `pass.order` (it has contents that an earlier pass must have removed);
+    (the module is of another stage), `pass.order` (it has constructs that an earlier pass must have removed);
     and the errors of the pass.
 
     >>> from gossamer_testkit.examples import program
@@ -52,17 +52,17 @@ def apply_record(
     """Apply the pass of a record, which need not be one of `PASSES`; arguments and errors are those of
     `apply_pass`."""
     require_stage(record, module)
-    for content in record.without:
-        _require_none_left(record, content, module)
+    for construct in record.without:
+        _require_none_left(record, construct, module)
     return record.function(module, **_arguments(record, arguments or {}))
 
 
-def _require_none_left(record: PassRecord, content: str, module: Module) -> None:
-    if has_content(module, content):
-        earlier = next(key for key, other in PASSES.items() if content in other.removes)
+def _require_none_left(record: PassRecord, construct: str, module: Module) -> None:
+    if has_construct(module, construct):
+        earlier = next(key for key, other in PASSES.items() if construct in other.removes)
         raise ArgumentError(
             "pass.order",
-            f"The pass '{record.name}' takes a module without {content}, but this one has some.",
+            f"The pass '{record.name}' takes a module without {construct}, but this one has some.",
             hint=f"Apply '{earlier}' before.",
         )
 

@@ -10,7 +10,7 @@ import pytest
 from gossamer_lower.buffers.lower_buffers import lower_buffers
 from gossamer_lower.iterations.lower_iterations import lower_iterations
 from gossamer_lower.lowering_pass import listed_records
-from gossamer_lower.passes import LISTED
+from gossamer_lower.passes import PASS_RECORDS
 from gossamer_lower.pipelines.device_passes import DEVICE_PASSES
 from gossamer_lower.pipelines.device_steps import DEVICE_STEPS
 from gossamer_lower.pipelines.flat_passes import FLAT_PASSES
@@ -22,7 +22,9 @@ PIPELINES = {"main": (lower_iterations, lower_buffers, *FLAT_PASSES), "device": 
 
 @pytest.mark.parametrize("name", PIPELINES)
 def test_the_list_of_a_pipeline_has_the_passes_that_declare_it(name):
-    assert [record.function for record in LISTED if record.pipeline == name] == [*PIPELINES[name]]
+    assert [record.function for record in PASS_RECORDS if record.pipeline == name] == [
+        *PIPELINES[name]
+    ]
 
 
 def test_lowering_to_the_flat_stage_imports_no_pass_for_devices_or_on_request():
@@ -49,7 +51,7 @@ def test_the_steps_of_a_pipeline_are_its_passes_with_their_subjects(name):
 
 
 def test_each_subject_is_declared_by_a_pass():
-    assert {record.acts_on for record in LISTED} - {None} == SUBJECTS.keys()
+    assert {record.acts_on for record in PASS_RECORDS} - {None} == SUBJECTS.keys()
 
 
 def test_lowering_imports_only_the_passes_that_a_module_needs():

@@ -124,7 +124,7 @@ def _apply_step(module: Module, step: Step, *, verify_each: bool, target: str) -
         inner = {"verify_each": True} if verify_each and step.op == "lower_to_flat" else {}
         result = apply_pass(step.op, module, arguments={**step.args, **inner})
         if verify_each:
-            PASSES[step.op].require_kept_promise(result)
+            PASSES[step.op].require_postconditions(result)
         return result
     extension = _extension_of_step(step, parse_target(target))
     passes = pass_records(extension) if extension else {}

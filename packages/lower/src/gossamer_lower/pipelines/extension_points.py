@@ -8,7 +8,7 @@ import msgspec
 
 from gossamer_ir.nodes import Module, StageName
 from gossamer_ir.support.items_by_name import items_by_name
-from gossamer_lower.lowering_pass import has_content, listed_records
+from gossamer_lower.lowering_pass import has_construct, listed_records
 from gossamer_lower.pipelines.flat_passes import FLAT_PASSES
 from gossamer_lower.pipelines.flat_steps import FLAT_STEPS
 from gossamer_lower.pipelines.pass_manager import PassManager
@@ -21,10 +21,10 @@ class ExtensionPoint(msgspec.Struct, frozen=True):
     stage: StageName
     """The stage of modules there."""
     without: tuple[str, ...]
-    """The `CONTENTS` that earlier passes have removed, and no later pass will."""
+    """The `CONSTRUCTS` that earlier passes have removed, and no later pass will."""
 
     def require_contents(self, module: Module) -> None:
-        """Raise `ValueError` if a module has contents that no later pass removes.
+        """Raise `ValueError` if a module has constructs that no later pass removes.
 
         >>> from gossamer_testkit.examples import SCALE
         >>> EXTENSION_POINTS["after lower_blocks"].require_contents(SCALE)
@@ -32,10 +32,10 @@ class ExtensionPoint(msgspec.Struct, frozen=True):
         ...
         ValueError: it returned a module with blocks, which no pass removes after lower_blocks
         """
-        for content in self.without:
-            if has_content(module, content):
+        for construct in self.without:
+            if has_construct(module, construct):
                 raise ValueError(
-                    f"it returned a module with {content}, which no pass removes {self.name}"
+                    f"it returned a module with {construct}, which no pass removes {self.name}"
                 )
 
 

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from gossamer_ir.nodes import Module
-from gossamer_lower.lowering_pass import CONTENTS, lowering_pass
+from gossamer_lower.lowering_pass import CONSTRUCTS, lowering_pass
 from gossamer_lower.pipelines.flat_steps import FLAT_STEPS
 from gossamer_lower.pipelines.pass_manager import PassManager
 
 
-@lowering_pass(takes=("loop",), gives="flat", removes=tuple(CONTENTS), pipeline=None)
+@lowering_pass(takes=("loop",), gives="flat", removes=tuple(CONSTRUCTS), pipeline=None)
 def lower_to_flat(module: Module, *, verify_each: bool = False) -> Module:
     """Lower a module from the loop stage to the flat stage, which backends compile.
 
     Raises the errors of the passes. With `verify_each`, raises `InternalError` after the first pass whose
-    result is invalid or still has contents that the pass removes.
+    result is invalid or still has constructs that the pass removes.
 
     >>> from gossamer_testkit.examples import program
     >>> from gossamer_testkit.show import body_text

@@ -39,6 +39,6 @@ class PassManager(msgspec.Struct, frozen=True, kw_only=True):
                 record = step.record
                 module = record.function(module)
                 if self.is_verifying:
-                    record.require_kept_promise(module)
+                    record.require_postconditions(module)
             module = self.extend(f"after {step.name}", module)
         return module

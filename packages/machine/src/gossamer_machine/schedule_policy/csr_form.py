@@ -40,10 +40,10 @@ def csr_form(
     if features is None or stats is None:
         return "gathered_rows"
     row_bytes = features * DType.parse(dtype).bits // 8
-    is_packed = may_pack and row_packing(row_bytes, machine, stats).pays
+    is_packed = may_pack and row_packing(row_bytes, machine, stats).is_profitable
     if has_partial_sums(features, dtype, machine, stats, is_packed=is_packed):
         return "packed_sums" if is_packed else "sums"
     # Tiles that are packed have more features than partial sums, so that the order does not matter.
-    if may_pack and thread_tile_packing(features, dtype, machine, stats).pays:
+    if may_pack and thread_tile_packing(features, dtype, machine, stats).is_profitable:
         return "packed_tiles"
     return "gathered_rows"

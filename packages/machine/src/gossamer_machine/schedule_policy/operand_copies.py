@@ -49,7 +49,7 @@ class Packing(msgspec.Struct, frozen=True):
     obstacle: Obstacle | None
 
     @property
-    def pays(self) -> bool:
+    def is_profitable(self) -> bool:
         return self.obstacle is None
 
 
@@ -87,7 +87,7 @@ def row_packing(row_bytes: int, machine: Machine, stats: Stats) -> Packing:
     """Return whether all rows of an operand are packed, before a loop selects from them.
 
     >>> matrix = Stats(rows=1000, columns=1000, nnz=32_000, longest_row=40, empty_rows=0)
-    >>> [row_packing(row_bytes, Machine(), matrix).pays for row_bytes in (64, 4096)]
+    >>> [row_packing(row_bytes, Machine(), matrix).is_profitable for row_bytes in (64, 4096)]
     [True, False]
     """
     size = stats.columns * row_bytes

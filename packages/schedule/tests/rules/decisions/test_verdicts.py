@@ -39,7 +39,7 @@ def matrix(columns, *, rows=1000, mean=8, longest=None):
 
 def require(verdict, reason):
     """Check a verdict: for something if there is no reason, else against it with words of the reason."""
-    assert verdict.pays == (reason is None)
+    assert verdict.is_profitable == (reason is None)
     assert reason is None or reason in verdict.why
 
 
@@ -66,7 +66,9 @@ def test_vectors_are_aligned_to_whole_rows_of_an_operand_in_the_cache(pattern, s
 @pytest.mark.parametrize(("vectors", "is_aligned"), [(1, False), (2, True), (3, True), (4, False)])
 def test_aligned_rows_have_a_number_of_vectors_within_limits(vectors, is_aligned):
     assert (
-        row_alignment_verdict(gather(16 * vectors), MACHINE, stats=None, least=2, most=3).pays
+        row_alignment_verdict(
+            gather(16 * vectors), MACHINE, stats=None, least=2, most=3
+        ).is_profitable
         is is_aligned
     )
 

@@ -87,4 +87,4 @@ def _is_packed(matrix: MatrixProperties, workload: Workload, *, tiles: int, rows
     """Return whether tiles of features are packed, as the default schedule decides."""
     stats, tile_bytes = scheduled_stats(matrix), workload.row_bytes // tiles
     packing = shared_tile_packing(tile_bytes, workload.machine, stats, block_rows=rows)
-    return tiles > 1 and packing.pays
+    return tiles > 1 and packing.is_profitable

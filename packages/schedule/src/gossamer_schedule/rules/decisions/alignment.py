@@ -7,7 +7,11 @@ from gossamer_ir.support.message_texts import amount, readable_size
 from gossamer_machine.machine import Machine
 from gossamer_machine.schedule_policy.gathered_rows import largest_aligned
 from gossamer_schedule.rules.analysis.gathers import Gather
-from gossamer_schedule.rules.decisions.verdict import Verdict, pays, pays_not
+from gossamer_schedule.rules.decisions.verdict import (
+    Verdict,
+    profitable_verdict,
+    unprofitable_verdict,
+)
 from gossamer_schedule.rules.steps.trace_builder import TraceBuilder
 
 
@@ -28,22 +32,24 @@ def row_alignment_verdict(
     vectors, rest = divmod(gather.features or 0, lanes)
     size = gather.operand_bytes(stats)
     if not gather.operand or rest or not vectors or (most and vectors > most):
-        return pays_not(
+        return unprofitable_verdict(
             "gathered rows are not a few whole vectors, which would all have the same alignment"
         )
     if least is None:
-        return pays_not("this machine has no masked loads for the first vector and the last")
+        return unprofitable_verdict(
+            "this machine has no masked loads for the first vector and the last"
+        )
     if vectors < least:
-        return pays_not(
+        return unprofitable_verdict(
             f"gathered rows have {amount(vectors, 'vector')}; one more, and masks for two, pay from {least}"
         )
     largest = largest_aligned(machine, stats)
     if size > largest:
-        return pays_not(
+        return unprofitable_verdict(
             f"{gather.operand} has {readable_size(size)}, and masked loads take longer above "
             f"{readable_size(largest)}"
         )
-    return pays("one vector more is loaded, and no load crosses a cache line")
+    return profitable_verdict("one vector more is loaded, and no load crosses a cache line")
 
 
 def align_to_rows(
@@ -51,7 +57,7 @@ def align_to_rows(
 ) -> None:
     """Let vectors begin at aligned addresses of the gathered rows, if that pays."""
     what = "vectors begin at the first feature"
-    if aligning.pays and gather.feature and gather.operand:
+    if aligning.is_profitable and gather.feature and gather.operand:
         lanes = machine.lanes(gather.dtype)
         trace.record.align(gather.feature, buffer=gather.operand, lanes=lanes)
         what = f"vectors begin at aligned addresses of {gather.operand}"

@@ -17,7 +17,11 @@ from gossamer_schedule.rules.decisions.parallel_rows import WORK_PER_ROW, run_ro
 from gossamer_schedule.rules.decisions.partial_sums import may_add_side_by_side
 from gossamer_schedule.rules.decisions.prefetching.element_prefetching import prefetch_elements
 from gossamer_schedule.rules.decisions.scalable_vectors.unrolled_rows import may_unroll_rows
-from gossamer_schedule.rules.decisions.verdict import Verdict, pays, pays_not
+from gossamer_schedule.rules.decisions.verdict import (
+    Verdict,
+    profitable_verdict,
+    unprofitable_verdict,
+)
 from gossamer_schedule.rules.patterns.row_reduction import RowReduction
 from gossamer_schedule.rules.steps.register_tiles import combine_in_registers
 from gossamer_schedule.rules.steps.trace_builder import PartialResults, TraceBuilder
@@ -39,16 +43,18 @@ def equal_rows_verdict(
 ) -> Verdict:
     """Decide whether the rows of a program run in groups that share what they gather."""
     if pattern.is_contiguous or not may_unroll_rows(pattern):
-        return pays_not("it is for gathered terms, of as many rows as the program says")
+        return unprofitable_verdict("it is for gathered terms, of as many rows as the program says")
     if not may_add_side_by_side(*program):
-        return pays_not("rows continue from old values, or terms have a fixed order")
+        return unprofitable_verdict("rows continue from old values, or terms have a fixed order")
     # Each vector of each row has a mask.
     if machine.gathers != "fast" or not machine.has_mask_registers:
-        return pays_not("it was measured where gathers are fast, and masks have registers, only")
+        return unprofitable_verdict(
+            "it was measured where gathers are fast, and masks have registers, only"
+        )
     # The stats of a class, which keeps whether such rows are many.
     if stats is None or not stats.equal_rows:
-        return pays_not("few rows are known to have the columns of the row before")
-    return pays(
+        return unprofitable_verdict("few rows are known to have the columns of the row before")
+    return profitable_verdict(
         "a third of all rows or more have the columns of the row before, and a comparison of columns costs "
         "less than a gather"
     )
@@ -68,7 +74,7 @@ def run_equal_rows(
         pattern.block, buffer=pattern.output, loop=lane, elements=(pattern.row,), axis=1
     )
     combine_in_registers(trace, pattern, partial, holder=pattern.row)
-    if prefetching.pays:
+    if prefetching.is_profitable:
         # Before lanes are vectorized: they are the consecutive elements of an iteration.
         prefetch_elements(
             trace,

@@ -20,7 +20,7 @@ from gossamer_machine.schedule_policy.gathered_rows import (
 from gossamer_schedule.rules.analysis.gathers import Gather
 from gossamer_schedule.rules.decisions.alignment import row_alignment_verdict
 from gossamer_schedule.rules.decisions.prefetching.row_prefetching import row_prefetching_verdict
-from gossamer_schedule.rules.decisions.verdict import Verdict, pays_not
+from gossamer_schedule.rules.decisions.verdict import Verdict, unprofitable_verdict
 from gossamer_schedule.rules.steps.trace_builder import TraceBuilder
 from gossamer_schedule.rules.steps.vector_loops import VectorTiles
 
@@ -67,23 +67,25 @@ def gather_tiling(
     Accumulators of aligned vectors are a cache over the iterators of the block, which must include the row of
     the output and begin at the identity of the reduction: `has_rows`.
     """
-    aligning = pays_not(
+    aligning = unprofitable_verdict(
         "the accumulators of a row cannot be indexed by the iterators of the block alone"
     )
     if machine.is_scalable:
-        aligning = pays_not("vectors have no fixed length that could be aligned to cache lines")
+        aligning = unprofitable_verdict(
+            "vectors have no fixed length that could be aligned to cache lines"
+        )
     elif has_rows:
         least = least_aligned(machine, rows=rows)
         aligning = row_alignment_verdict(gather, machine, stats=stats, least=least)
     prefetching = row_prefetching_verdict(
-        gather, machine, stats=stats, thresholds=thresholds, is_aligned=aligning.pays
+        gather, machine, stats=stats, thresholds=thresholds, is_aligned=aligning.is_profitable
     )
     tiles, limit = tiles_of(
         gather.features,
         gather.dtype,
         machine=machine,
-        is_aligned=aligning.pays,
-        is_prefetched=prefetching.pays,
+        is_aligned=aligning.is_profitable,
+        is_prefetched=prefetching.is_profitable,
         rows=rows,
     )
     return GatherTiling(tiles, limit, aligning, prefetching)
@@ -171,7 +173,7 @@ def choose_tiles(
         return tiling
     tiles = replace(prior, vectors=vectors)
     if prior.tiles is not None and gather.features is not None:
-        elements = gather.features + tiling.aligning.pays * prior.lanes
+        elements = gather.features + tiling.aligning.is_profitable * prior.lanes
         number = -(-elements // tiles.lanes // vectors)
         is_exact = number * vectors * tiles.lanes == elements
         tiles = replace(tiles, tiles=number, is_exact=is_exact)

@@ -21,7 +21,12 @@ from gossamer_machine.schedule_policy.operand_copies import (
 )
 from gossamer_schedule.rules.analysis.gathers import Gather
 from gossamer_schedule.rules.decisions.parallel_rows import grain
-from gossamer_schedule.rules.decisions.verdict import Verdict, pays, pays_not, unknown_size_verdict
+from gossamer_schedule.rules.decisions.verdict import (
+    Verdict,
+    profitable_verdict,
+    unknown_size_verdict,
+    unprofitable_verdict,
+)
 from gossamer_schedule.rules.steps.register_tiles import copy_in_vectors
 from gossamer_schedule.rules.steps.trace_builder import TraceBuilder
 from gossamer_schedule.rules.steps.vector_loops import VectorTiles
@@ -48,7 +53,7 @@ def shared_tile_verdict(
     tile has the features of all rows of the operand, and all threads read the copy."""
     tiles = tile.features
     if tiles.tiles in (None, 0, 1):
-        return pays_not("there are not several tiles of features")
+        return unprofitable_verdict("there are not several tiles of features")
     if not pattern.operand:
         return not_one_operand_verdict()
     if stats is None:
@@ -61,15 +66,15 @@ def shared_tile_verdict(
 
 def not_one_operand_verdict() -> Verdict:
     """Return the verdict against packing where several dense operands are read, or none."""
-    return pays_not("there is not exactly one dense operand")
+    return unprofitable_verdict("there is not exactly one dense operand")
 
 
 def _private_cache_verdict(packing: Packing, operand: str) -> Verdict:
     """Return the verdict about a copy that would stay in the private cache, from which all rows of the matrix
     read it."""
-    if not packing.pays:
+    if not packing.is_profitable:
         return packing_refusal_verdict(packing, operand, copy="the copy", cache="private cache")
-    return pays(
+    return profitable_verdict(
         f"each of its rows is used {packing.uses} times or more on average, the copy of "
         f"{readable_size(packing.copy)} stays in the private cache, and no load of it crosses a cache line"
     )
@@ -79,9 +84,11 @@ def packing_refusal_verdict(packing: Packing, operand: str, *, copy: str, cache:
     """Return the verdict against packing an operand whose rows are used too rarely, or whose copy is too
     large for its part of a cache."""
     if packing.obstacle == "few uses":
-        return pays_not(f"a row of {operand} is used fewer than {packing.uses} times on average")
+        return unprofitable_verdict(
+            f"a row of {operand} is used fewer than {packing.uses} times on average"
+        )
     size, room = readable_size(packing.copy), readable_size(packing.room)
-    return pays_not(f"{copy} would take {size}, and {room} of the {cache} are for it")
+    return unprofitable_verdict(f"{copy} would take {size}, and {room} of the {cache} are for it")
 
 
 def pack_operand(

@@ -28,7 +28,7 @@ from gossamer_schedule.rules.decisions.alignment import (
 )
 from gossamer_schedule.rules.decisions.packing import pack_operand, row_packing_verdict
 from gossamer_schedule.rules.decisions.tiles_in_vectors import run_tile_in_vectors
-from gossamer_schedule.rules.decisions.verdict import Verdict, chosen_verdict, pays_not
+from gossamer_schedule.rules.decisions.verdict import Verdict, chosen_verdict, unprofitable_verdict
 from gossamer_schedule.rules.patterns.row_reduction import RowReduction
 from gossamer_schedule.rules.steps.register_tiles import (
     TileNest,
@@ -77,7 +77,7 @@ def sums_form(
     if by_sizes == "packed_sums":
         return by_sizes
     # Before sums that are not aligned: half of their loads would cross a cache line.
-    if _alignment_verdict(gather, machine=machine, stats=stats).pays:
+    if _alignment_verdict(gather, machine=machine, stats=stats).is_profitable:
         return "aligned_sums"
     return by_sizes if by_sizes == "sums" else None
 
@@ -90,23 +90,23 @@ def partial_sums(
     lanes = machine.lanes(gather.dtype)
     vectors = (gather.features or 0) // lanes
     if form == "packed_sums":
-        packing = chosen_verdict(packing, is_prior=packing.pays)
-        aligning = pays_not("the copy begins at a cache line")
+        packing = chosen_verdict(packing, is_prior=packing.is_profitable)
+        aligning = unprofitable_verdict("the copy begins at a cache line")
         return PartialSums(_sums(vectors), _tile(vectors, lanes), packing, aligning)
-    if packing.pays:
-        packing = pays_not("a copy of more vectors gains little")
+    if packing.is_profitable:
+        packing = unprofitable_verdict("a copy of more vectors gains little")
     aligning = _alignment_verdict(gather, machine=machine, stats=stats)
     if form == "aligned_sums":
         return PartialSums(ALIGNED_SUMS, _tile(vectors + 1, lanes), packing, aligning)
-    if aligning.pays:
-        aligning = pays_not("unaligned vectors were chosen, which are one fewer")
+    if aligning.is_profitable:
+        aligning = unprofitable_verdict("unaligned vectors were chosen, which are one fewer")
     return PartialSums(_sums(vectors), _tile(vectors, lanes), packing, aligning)
 
 
 def _alignment_verdict(gather: Gather, *, machine: Machine, stats: Stats | None) -> Verdict:
     """Decide whether partial sums are of aligned vectors."""
     if stats is None or stats.mean_row < MIN_TERMS:
-        return pays_not(f"rows have fewer than {MIN_TERMS} elements on average")
+        return unprofitable_verdict(f"rows have fewer than {MIN_TERMS} elements on average")
     most = min(MAX_ALIGNED_VECTORS, machine.accumulators // ALIGNED_SUMS - 1)
     least = least_of_sums(machine)
     return row_alignment_verdict(gather, machine, stats=stats, least=least, most=most)
@@ -153,7 +153,7 @@ def add_side_by_side(
     if stats is not None and stats.mean_row >= MIN_TERMS:
         rows = f"rows have {MIN_TERMS} elements or more on average"
     vectors = sums.tile.vectors
-    if not sums.packing.pays:
+    if not sums.packing.is_profitable:
         align_to_rows(trace, pattern.gather, aligning=sums.aligning, machine=machine)
     summed = _accumulate_sums(trace, pattern, sums=sums)
     trace.decide(
@@ -164,7 +164,7 @@ def add_side_by_side(
     run_tile_in_vectors(trace, summed.nests, what="features in lanes, and partial sums unrolled")
     what = "the dense operand is read where it is"
     operand = pattern.gather.operand
-    if sums.packing.pays and operand is not None:
+    if sums.packing.is_profitable and operand is not None:
         unit = trace.add_unit_loop(pattern.row)
         pack_operand(
             trace, summed.partial, tiles=sums.tile, operand=operand, loop_name=unit, ndim=2
@@ -188,7 +188,7 @@ def _accumulate_sums(
 ) -> _SummedRow:
     """Compute partial sums of a row in a local buffer, and their total, which is aligned as they are."""
     output, copy = pattern.output, None
-    if sums.aligning.pays:
+    if sums.aligning.is_profitable:
         elements = (pattern.row, pattern.feature)
         copy = trace.cache_write(
             pattern.block, buffer=output, scope="local", elements=elements, over_iters=True

@@ -19,7 +19,11 @@ from gossamer_machine.schedule_policy.row_lengths import (
 )
 from gossamer_schedule.rules.analysis.outputs import has_rows_and_init
 from gossamer_schedule.rules.decisions.parallel_rows import run_rows_in_parallel
-from gossamer_schedule.rules.decisions.verdict import Verdict, pays, pays_not
+from gossamer_schedule.rules.decisions.verdict import (
+    Verdict,
+    profitable_verdict,
+    unprofitable_verdict,
+)
 from gossamer_schedule.rules.patterns.row_reduction import RowReduction
 from gossamer_schedule.rules.steps.trace_builder import TraceBuilder
 
@@ -38,11 +42,13 @@ WORK_PER_GROUP = 32
 def rows_in_lanes_verdict(machine: Machine, stats: Stats | None) -> Verdict:
     """Decide whether several rows of gathered terms are lanes of a vector."""
     if stats is None:
-        return pays_not("rows are not known to be short")
+        return unprofitable_verdict("rows are not known to be short")
     # All lanes run until the longest row ends, so that its length counts as much as the mean.
     if not are_lanes(machine, stats):
-        return pays_not("gathers are too slow, or most lanes would wait for the longest row")
-    return pays(
+        return unprofitable_verdict(
+            "gathers are too slow, or most lanes would wait for the longest row"
+        )
+    return profitable_verdict(
         f"no row has more than {MAX_ROW_IN_LANE} terms, nor {SPREAD} times as many as the mean, and "
         "gathers are fast enough on this machine: their masks replace the branches at the ends of rows"
     )

@@ -16,7 +16,12 @@ from gossamer_schedule.rules.decisions.packing import (
 )
 from gossamer_schedule.rules.decisions.row_tiles import accumulate_row_tile
 from gossamer_schedule.rules.decisions.tiles_in_vectors import run_tile_in_vectors
-from gossamer_schedule.rules.decisions.verdict import Verdict, pays, pays_not, unknown_size_verdict
+from gossamer_schedule.rules.decisions.verdict import (
+    Verdict,
+    profitable_verdict,
+    unknown_size_verdict,
+    unprofitable_verdict,
+)
 from gossamer_schedule.rules.patterns.row_reduction import RowReduction
 from gossamer_schedule.rules.steps.register_tiles import TileNests, tile_around
 from gossamer_schedule.rules.steps.trace_builder import TraceBuilder
@@ -60,17 +65,19 @@ def _thread_tile_verdict(
     size = readable_size(packing.operand)
     match packing.obstacle:
         case None:
-            return pays(
+            return profitable_verdict(
                 f"{operand} has {size}, the copy of a tile {readable_size(packing.copy)}; each row of it is "
                 f"used {packing.uses} times or more on average, from a cache nearer to the core"
             )
         case "partial tiles":
-            return pays_not("there are not several whole tiles of features")
+            return unprofitable_verdict("there are not several whole tiles of features")
         case "idle cores":
             cores = amount(machine.cores, "core")
-            return pays_not(f"{amount(tiles.tiles or 0, 'tile')} would not keep {cores} busy")
+            return unprofitable_verdict(
+                f"{amount(tiles.tiles or 0, 'tile')} would not keep {cores} busy"
+            )
         case "small operand":
-            return pays_not(
+            return unprofitable_verdict(
                 f"{operand} has {size}, and rows of {stats.mean_row:.3g} elements pay for packing from "
                 f"{readable_size(packing.least)}"
             )

@@ -7,7 +7,7 @@ from typing import Literal, TypeAlias
 
 import msgspec
 
-from gossamer_schedule.rules.decisions.verdict import chosen_verdict, pays
+from gossamer_schedule.rules.decisions.verdict import chosen_verdict, profitable_verdict
 from gossamer_schedule.rules.steps.trace_builder import TraceBuilder
 from gossamer_schedule.rules.steps.vector_loops import VectorTiles
 
@@ -79,7 +79,7 @@ def run_tiles(
         trace.record.annotate(name=loop_name, key="peel", value="last")
     elif form == "unrolled":
         trace.unroll(loop_name)
-    why = chosen_verdict(pays(prior.why), is_prior=form == prior.form).why
+    why = chosen_verdict(profitable_verdict(prior.why), is_prior=form == prior.form).why
     trace.decide(_TEXTS[form], why)
 
 

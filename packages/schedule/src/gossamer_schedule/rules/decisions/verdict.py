@@ -1,4 +1,4 @@
-"""Answers to the question whether something pays, with the reason."""
+"""Answers to the question whether something is profitable, with the reason."""
 
 from __future__ import annotations
 
@@ -8,35 +8,37 @@ import msgspec
 class Verdict(msgspec.Struct, frozen=True):
     """An answer, yes or no, with its reason."""
 
-    pays: bool
+    is_profitable: bool
     why: str
 
 
-def pays(why: str) -> Verdict:
-    """Return a verdict for something.
+def profitable_verdict(why: str) -> Verdict:
+    """Return a verdict for what is profitable.
 
-    >>> pays("gathers are fast").pays
+    >>> profitable_verdict("gathers are fast").is_profitable
     True
     """
-    return Verdict(pays=True, why=why)
+    return Verdict(is_profitable=True, why=why)
 
 
-def pays_not(why: str) -> Verdict:
-    """Return a verdict against something."""
-    return Verdict(pays=False, why=why)
+def unprofitable_verdict(why: str) -> Verdict:
+    """Return a verdict against what is not profitable."""
+    return Verdict(is_profitable=False, why=why)
 
 
 def unknown_size_verdict(operand: str) -> Verdict:
-    """Return the verdict against something that depends on the size of an operand, for unknown data."""
-    return pays_not(f"without statistics of the data, the size of {operand} is unknown")
+    """Return the verdict against what depends on the size of an operand, for unknown data."""
+    return unprofitable_verdict(f"without statistics of the data, the size of {operand} is unknown")
 
 
 def chosen_verdict(verdict: Verdict, *, is_prior: bool) -> Verdict:
     """Return a verdict, or at another point of the space of schedules than its own one for what was chosen.
 
-    >>> chosen_verdict(pays_not("gathers are slow"), is_prior=False)
-    Verdict(pays=True, why='it was chosen, although the rule itself decides otherwise: gathers are slow')
+    >>> chosen_verdict(unprofitable_verdict("gathers are slow"), is_prior=False).why
+    'it was chosen, although the rule itself decides otherwise: gathers are slow'
     """
     if is_prior:
         return verdict
-    return pays(f"it was chosen, although the rule itself decides otherwise: {verdict.why}")
+    return profitable_verdict(
+        f"it was chosen, although the rule itself decides otherwise: {verdict.why}"
+    )

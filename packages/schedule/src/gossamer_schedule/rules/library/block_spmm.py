@@ -73,9 +73,11 @@ def block_spmm(module: Module, context: RuleContext) -> PatternMatch | None:
     machine, trace = context.machine, context.new_trace()
     tile = best_tile(pattern, machine)
     packing = shared_tile_verdict(pattern, tile, machine=machine, stats=context.stats)
-    loops = _order_loops(trace, pattern, tile=tile, is_packed=packing.pays)
+    loops = _order_loops(trace, pattern, tile=tile, is_packed=packing.is_profitable)
     trace.decide(tile.text, tile_reason(pattern, machine))
-    nests = _accumulate_tile(trace, pattern, tile=tile, loops=loops, is_packed=packing.pays)
+    nests = _accumulate_tile(
+        trace, pattern, tile=tile, loops=loops, is_packed=packing.is_profitable
+    )
     _run_in_vectors(trace, pattern, nests=nests)
     _run_columns(trace, pattern, tile=tile, most=_most_unrolled(machine))
     _run_panels(trace, pattern, tile=tile, loop_name=loops.panel)
@@ -212,7 +214,7 @@ def _pack_tiles(
 ) -> None:
     """Pack the operand in each iteration of the loop over tiles of features, if that pays."""
     what = "the dense operand is read where it is"
-    if packing.pays and pattern.operand is not None and loop_name is not None:
+    if packing.is_profitable and pattern.operand is not None and loop_name is not None:
         pack_operand(
             trace,
             pattern.block,

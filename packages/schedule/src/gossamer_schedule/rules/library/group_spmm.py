@@ -21,7 +21,7 @@ from gossamer_schedule.rules.decisions.parallel_rows import run_rows_in_parallel
 from gossamer_schedule.rules.decisions.prefetching.row_prefetching import prefetch_rows
 from gossamer_schedule.rules.decisions.tile_loops import run_tiles
 from gossamer_schedule.rules.decisions.tiles_in_vectors import run_tile_in_vectors
-from gossamer_schedule.rules.decisions.verdict import Verdict, pays_not
+from gossamer_schedule.rules.decisions.verdict import Verdict, unprofitable_verdict
 from gossamer_schedule.rules.patterns.grouped_reduction import (
     GroupedReduction,
     grouped_reduction,
@@ -86,7 +86,7 @@ def group_spmm(module: Module, context: RuleContext) -> PatternMatch | None:
     )
     prefetch_rows(trace, gather, prefetching=tiling.prefetching, tiles=tiling.tiles.tiles or 1)
     # Lines that are stored around the caches are not read.
-    if not stored.pays:
+    if not stored.is_profitable:
         _prefetch_results(trace, pattern, context=context, copy_block=nests.copy_block)
     vectors = pattern.height * tiling.tiles.work
     run_rows_in_parallel(trace, pattern.group, before=pattern.before, vectors=vectors)
@@ -124,7 +124,7 @@ def _accumulate_rows(
 def _nontemporal_verdict(pattern: GroupedReduction, context: RuleContext) -> Verdict:
     """Decide whether the result is stored around the caches."""
     if not pattern.is_initialized:
-        return pays_not(f"{pattern.output} is read, which would wait for memory")
+        return unprofitable_verdict(f"{pattern.output} is read, which would wait for memory")
     return nontemporal_verdict(
         pattern.output, pattern.gather.row_bytes, machine=context.machine, stats=context.stats
     )

@@ -175,10 +175,12 @@ def _sum_over_features(
         machine,
         stats=stats,
         thresholds=context.thresholds.prefetch,
-        is_aligned=aligning.pays,
+        is_aligned=aligning.is_profitable,
     )
     align_to_rows(trace, gather, aligning=aligning, machine=machine)
-    _run_dot_products(trace, pattern, lanes=machine.lanes(pattern.dtype), is_aligned=aligning.pays)
+    _run_dot_products(
+        trace, pattern, lanes=machine.lanes(pattern.dtype), is_aligned=aligning.is_profitable
+    )
     prefetch_rows(trace, replace(gather, loop=loop_name), prefetching=prefetching)
 
 

@@ -125,7 +125,11 @@ def _form(
     if machine.is_scalable:
         if pattern.features == 1:
             return "dot_products"
-        return "whole_tiles" if whole_tiles_verdict(pattern, machine).pays else "gathered_rows"
+        return (
+            "whole_tiles"
+            if whole_tiles_verdict(pattern, machine).is_profitable
+            else "gathered_rows"
+        )
     may_pack = gather.operand is not None
     by_sizes = csr_form(gather.features, gather.dtype, machine, stats, may_pack=may_pack)
     if not context.is_sibling:
@@ -150,7 +154,7 @@ def _other_forms(
         return
     yield "gathered_rows"
     if machine.is_scalable:
-        if whole_tiles_verdict(pattern, machine).pays:
+        if whole_tiles_verdict(pattern, machine).is_profitable:
             yield "whole_tiles"
         return
     if has_rows and are_whole_tiles(gather, machine):
@@ -176,7 +180,7 @@ def _run_sums(
     number = trace.choose(f"{pattern.block}.sums", sums.number, *numbers_of_sums(sums, machine))
     sums = replace(sums, number=number)
     stored_by = add_side_by_side(trace, pattern, sums=sums, machine=machine, stats=context.stats)
-    if sums.aligning.pays:
+    if sums.aligning.is_profitable:
         _store(trace, pattern, copy_block=stored_by, context=context)
     _run_rows(trace, pattern, vectors=sums.tile.vectors)
 
@@ -202,7 +206,7 @@ def _run_packed_tiles(trace: TraceBuilder, pattern: RowReduction, *, context: Ru
     """Accumulate tiles of features in registers, one tile of all rows after the other. Tiles run in parallel,
     so that the rows of one do not."""
     packed = thread_tiles(pattern.gather, machine=context.machine, stats=context.stats)
-    packing = chosen_verdict(packed.packing, is_prior=packed.packing.pays)
+    packing = chosen_verdict(packed.packing, is_prior=packed.packing.is_profitable)
     packed = replace(packed, packing=packing)
     nests = run_thread_tiles(trace, pattern, packed=packed)
     _store(trace, pattern, copy_block=nests.copy_block, context=context)
@@ -235,7 +239,7 @@ def _run_gathered_rows(
     if has_rows and not machine.is_scalable:
         packed = thread_tiles(gather, machine=machine, stats=stats)
         # The reason against packing, where there are tiles that might be packed.
-        if packed.tiles.tiles != 1 and not packed.packing.pays:
+        if packed.tiles.tiles != 1 and not packed.packing.is_profitable:
             trace.decide("the dense operand is read where it is", packed.packing.why)
     _run_rows(trace, pattern, vectors=tiling.tiles.work)
 
@@ -278,7 +282,7 @@ def _accumulate_tile(
         tiles=tiling.tiles,
         loops=loops,
         holder=loops.tile or pattern.row,
-        over_iters=tiling.aligning.pays,
+        over_iters=tiling.aligning.is_profitable,
     )
 
 

@@ -38,7 +38,7 @@ from gossamer_schedule.rules.decisions.scalable_vectors.unrolled_rows import (
     run_groups_in_parallel,
     whole_groups_and_rest,
 )
-from gossamer_schedule.rules.decisions.verdict import Verdict, pays_not
+from gossamer_schedule.rules.decisions.verdict import Verdict, unprofitable_verdict
 from gossamer_schedule.rules.patterns.row_reduction import RowReduction, row_reduction
 from gossamer_schedule.rules.schedule_rule import PatternMatch, RuleContext, schedule_rule
 from gossamer_schedule.rules.steps.trace_builder import TraceBuilder
@@ -97,7 +97,11 @@ def row_spmv(module: Module, context: RuleContext) -> PatternMatch | None:
         return None
     trace = context.new_trace()
     in_lanes = rows_in_lanes_verdict(context.machine, context.stats)
-    if in_lanes.pays and not context.is_sibling and may_run_in_lanes(*program, pattern=pattern):
+    if (
+        in_lanes.is_profitable
+        and not context.is_sibling
+        and may_run_in_lanes(*program, pattern=pattern)
+    ):
         run_rows_in_lanes(trace, pattern, machine=context.machine, verdict=in_lanes)
     else:
         _run_row_by_row(trace, pattern, program=program, context=context)
@@ -122,7 +126,7 @@ def _run_row_by_row(
     machine, stats = context.machine, context.stats
     equal_rows = equal_rows_verdict(program, pattern, machine=machine, stats=stats)
     if (
-        equal_rows.pays
+        equal_rows.is_profitable
         and isinstance(chosen.lanes, int)
         and chosen.lanes > 1
         and not context.is_sibling
@@ -195,7 +199,7 @@ def _run_in_lanes(
 ) -> None:
     """Run the terms of a row in lanes, with the elements of later rows prefetched if that pays."""
     vector, lane = trace.split(pattern.position, factors=(None, chosen.lanes))
-    if prefetching is not None and prefetching.pays and isinstance(chosen.lanes, int):
+    if prefetching is not None and prefetching.is_profitable and isinstance(chosen.lanes, int):
         # Before lanes are vectorized: they are the consecutive elements of an iteration.
         prefetch_elements(trace, pattern, loop_name=vector, lanes=chosen.lanes, why=prefetching.why)
     trace.vectorize(lane, rest=chosen.rest)
@@ -207,7 +211,9 @@ def _element_prefetching_verdict(
     """Decide whether elements of later rows are prefetched. Siblings share the loop over rows, so that other
     work is between two of these."""
     if context.is_sibling or pattern.is_contiguous or not isinstance(chosen.lanes, int):
-        return pays_not("it was measured for gathered terms of one iteration, in fixed lanes")
+        return unprofitable_verdict(
+            "it was measured for gathered terms of one iteration, in fixed lanes"
+        )
     return element_prefetching_verdict(pattern.stored, context.machine, stats=context.stats)
 
 

@@ -24,7 +24,11 @@ from gossamer_machine.schedule_policy.column_tiles import (
 from gossamer_schedule.rules.decisions.gather_tiling import tiles_of
 from gossamer_schedule.rules.decisions.parallel_rows import grain
 from gossamer_schedule.rules.decisions.tiles_in_vectors import run_tile_in_vectors
-from gossamer_schedule.rules.decisions.verdict import Verdict, pays, pays_not
+from gossamer_schedule.rules.decisions.verdict import (
+    Verdict,
+    profitable_verdict,
+    unprofitable_verdict,
+)
 from gossamer_schedule.rules.patterns.tiled_reduction import TiledReduction, tiled_reduction
 from gossamer_schedule.rules.schedule_rule import PatternMatch, RuleContext, schedule_rule
 from gossamer_schedule.rules.steps.register_tiles import (
@@ -149,7 +153,7 @@ def _scalable_tiling(pattern: TiledReduction, context: RuleContext) -> _Tiling:
         is_prefetched=False,
     )
     why = "vectors are scalable, so that the size of packed rows and their alignment are unknown"
-    return _Tiling(features, panel_rows(_rows(context)), pays_not(why))
+    return _Tiling(features, panel_rows(_rows(context)), unprofitable_verdict(why))
 
 
 def _rows(context: RuleContext) -> int | None:
@@ -160,12 +164,12 @@ def _packing_verdict(pattern: TiledReduction, features: VectorTiles, *, fits: bo
     """Return the verdict on packing, which pays if one vector of each row of a column tile fits."""
     of_vector = features.lanes * _column_bytes(pattern)
     if fits:
-        return pays(
+        return profitable_verdict(
             f"their {_kilobytes(features.vectors * of_vector)} stay in the private cache, at aligned "
             "addresses, while the rows of a panel select from them"
         )
     rows = amount(pattern.tile_columns, "row")
-    return pays_not(
+    return unprofitable_verdict(
         f"a vector of each of the {rows} that a tile selects takes {_kilobytes(of_vector)} in all; "
         f"packed rows have at most {_kilobytes(PACKED_BYTES)}"
     )
@@ -198,7 +202,7 @@ def _pack_rows(
     trace: TraceBuilder, pattern: TiledReduction, *, tiling: _Tiling, partial: PartialResults
 ) -> None:
     """Pack the rows that a column tile selects, if that pays."""
-    if not tiling.packing.pays:
+    if not tiling.packing.is_profitable:
         trace.decide(f"rows of {pattern.operand} not packed", tiling.packing.why)
         return
     copy_in_vectors(

@@ -35,5 +35,5 @@ ELEMENTS = FiberElements(("A_data", "J_indices"), 8)
 )
 def test_elements_are_prefetched_from_three_private_caches(stored, machine, stats, pays, reason):
     verdict = element_prefetching_verdict(stored, machine, stats=stats)
-    assert verdict.pays == pays
+    assert verdict.is_profitable == pays
     assert reason in verdict.why

@@ -31,7 +31,7 @@ def scalable(bits=128):
 def test_rows_run_in_groups_if_they_fill_one(mean, bits, pays, condition):
     pattern = row_reduction(module_of(CSR + DOT))
     groups = row_vector_groups(pattern, scalable(bits), mean=mean)
-    assert (groups.pays, groups.condition) == (pays, condition)
+    assert (groups.is_profitable, groups.condition) == (pays, condition)
 
 
 @pytest.mark.parametrize(

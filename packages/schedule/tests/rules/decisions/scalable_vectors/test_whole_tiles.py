@@ -30,7 +30,7 @@ def verdict(**sizes):
 )
 def test_features_that_fill_a_tile_have_a_nest_of_their_own(sizes, pays, reason):
     whole_tiles = verdict(**sizes)
-    assert whole_tiles.pays == pays
+    assert whole_tiles.is_profitable == pays
     assert reason in whole_tiles.why
 
 

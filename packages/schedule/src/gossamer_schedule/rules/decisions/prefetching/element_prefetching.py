@@ -11,7 +11,11 @@ from gossamer_ir.interchange.records import Stats
 from gossamer_ir.support.message_texts import readable_size
 from gossamer_machine.machine import Machine
 from gossamer_schedule.rules.analysis.fiber_elements import FiberElements
-from gossamer_schedule.rules.decisions.verdict import Verdict, pays, pays_not
+from gossamer_schedule.rules.decisions.verdict import (
+    Verdict,
+    profitable_verdict,
+    unprofitable_verdict,
+)
 from gossamer_schedule.rules.patterns.row_reduction import RowReduction
 from gossamer_schedule.rules.steps.trace_builder import TraceBuilder
 
@@ -30,15 +34,15 @@ def element_prefetching_verdict(
 ) -> Verdict:
     """Decide whether the elements of later rows are prefetched."""
     if machine.gathers != "fast":
-        return pays_not("it was measured where gathers are fast only")
+        return unprofitable_verdict("it was measured where gathers are fast only")
     if stats is None or not stored.arrays:
-        return pays_not("the number of elements that follow each other is unknown")
+        return unprofitable_verdict("the number of elements that follow each other is unknown")
     size, least = stored.all_bytes(stats), MIN_PREFETCHED_CACHES * machine.private_cache
     if size < least:
-        return pays_not(
+        return unprofitable_verdict(
             f"the elements have {readable_size(size)}; prefetching pays from {readable_size(least)}"
         )
-    return pays(
+    return profitable_verdict(
         f"the elements have {readable_size(size)} (prefetching pays from {readable_size(least)}), and the "
         "processor's own prefetches end with a page"
     )

@@ -11,9 +11,9 @@ from gossamer_schedule.rules.analysis.gathers import Gather
 from gossamer_schedule.rules.decisions.verdict import (
     Verdict,
     chosen_verdict,
-    pays,
-    pays_not,
+    profitable_verdict,
     unknown_size_verdict,
+    unprofitable_verdict,
 )
 from gossamer_schedule.rules.steps.trace_builder import TraceBuilder
 
@@ -45,23 +45,25 @@ def row_prefetching_verdict(
     operand, row, least_row = gather.operand, gather.row_bytes, thresholds.least_row
     # Known to stay there: without statistics, vectors are aligned whatever the size of the operand is.
     if is_aligned and stats is not None and not thresholds.has_alignment:
-        return pays_not(
+        return unprofitable_verdict(
             f"{operand} stays in the shared cache, and prefetches would only add instructions"
         )
     if not operand:
-        return pays_not("there is not exactly one operand whose rows are gathered")
+        return unprofitable_verdict("there is not exactly one operand whose rows are gathered")
     if gather.features is None:
-        return pays_not(f"the length of the rows of {operand} is unknown")
+        return unprofitable_verdict(f"the length of the rows of {operand} is unknown")
     if row < least_row:
-        return pays_not(f"a row of {operand} has {row} bytes; prefetching pays from {least_row}")
+        return unprofitable_verdict(
+            f"a row of {operand} has {row} bytes; prefetching pays from {least_row}"
+        )
     if stats is None:
         return unknown_size_verdict(operand)
     size, least = gather.operand_bytes(stats), thresholds.operand_bytes(machine)
     if size < least:
-        return pays_not(
+        return unprofitable_verdict(
             f"{operand} has {readable_size(size)}; prefetching pays from {readable_size(least)}"
         )
-    return pays(
+    return profitable_verdict(
         f"a row has {row} bytes (prefetching pays from {least_row}), and "
         f"{operand} has {readable_size(size)} (prefetching pays from {readable_size(least)})"
     )
@@ -99,7 +101,9 @@ def _chosen_distance(
     trace: TraceBuilder, gather: Gather, *, prefetching: Verdict, ahead: int
 ) -> tuple[int, Verdict]:
     """Return the chosen distance of prefetches, 0 for none, and whether they pay."""
-    prior = ahead if prefetching.pays else 0
-    distances = (prior, 0, ahead, ahead // 2, 2 * ahead) if prefetching.pays else (prior, ahead)
+    prior = ahead if prefetching.is_profitable else 0
+    distances = (
+        (prior, 0, ahead, ahead // 2, 2 * ahead) if prefetching.is_profitable else (prior, ahead)
+    )
     distance = trace.choose(f"{gather.block}.prefetch_distance", *distances)
     return distance, chosen_verdict(prefetching, is_prior=distance == prior)

@@ -29,7 +29,7 @@ class RowVectorGroups(msgspec.Struct, frozen=True):
     """The decision whether rows run in groups of vectors, and its reason. If it is made at run time, they do
     under a `condition`, a text."""
 
-    pays: bool
+    is_profitable: bool
     why: str
     condition: str | None = None
 
@@ -42,22 +42,24 @@ def row_vector_groups(
     if mean is not None:
         return _for_mean(mean, elements, machine=machine)
     if pattern.sizes is None:
-        return RowVectorGroups(pays=False, why="the length of rows is unknown")
+        return RowVectorGroups(is_profitable=False, why="the length of rows is unknown")
     rows, slots = pattern.sizes
     why = "the kernel computes the mean length of rows; it tests for a group in each row if one is full"
     return RowVectorGroups(
-        pays=True, why=why, condition=f"{slots} >= {rows} * ({elements} * T.vscale())"
+        is_profitable=True, why=why, condition=f"{slots} >= {rows} * ({elements} * T.vscale())"
     )
 
 
 def _for_mean(mean: float, elements: int, *, machine: Machine) -> RowVectorGroups:
     units, terms = int(mean) // elements, f"rows have {mean:.3g} terms on average"
     if units < max(1, machine.least_vector_bits // VSCALE_UNIT_BITS):
-        return RowVectorGroups(pays=False, why=f"{terms}, which do not fill a group")
+        return RowVectorGroups(is_profitable=False, why=f"{terms}, which do not fill a group")
     if units >= MOST_UNITS:
-        return RowVectorGroups(pays=True, why=f"{terms}, which fill a group of the longest vectors")
+        return RowVectorGroups(
+            is_profitable=True, why=f"{terms}, which fill a group of the longest vectors"
+        )
     why = f"{terms}, which fill a group of vectors up to {units * VSCALE_UNIT_BITS} bits"
-    return RowVectorGroups(pays=True, why=why, condition=f"T.vscale() <= {units}")
+    return RowVectorGroups(is_profitable=True, why=why, condition=f"T.vscale() <= {units}")
 
 
 def versions_of_rows(
@@ -66,7 +68,7 @@ def versions_of_rows(
     """Return the versions of the loop over rows, each as a pattern with the vectors of a group. There are two
     if there is a condition."""
     if groups.condition is None:
-        return ((pattern, GROUP_VECTORS if groups.pays else 1),)
+        return ((pattern, GROUP_VECTORS if groups.is_profitable else 1),)
     names = (pattern.row, pattern.position, pattern.block)
     versions = trace.loop_version(
         pattern.row, condition=groups.condition, inside=(pattern.position, pattern.block)

@@ -9,7 +9,11 @@ from __future__ import annotations
 
 from gossamer_machine.machine import Machine
 from gossamer_schedule.rules.decisions.gather_tiling import MAX_UNIT_LANES
-from gossamer_schedule.rules.decisions.verdict import Verdict, pays, pays_not
+from gossamer_schedule.rules.decisions.verdict import (
+    Verdict,
+    profitable_verdict,
+    unprofitable_verdict,
+)
 from gossamer_schedule.rules.patterns.row_reduction import RowReduction
 from gossamer_schedule.rules.steps.trace_builder import TraceBuilder
 from gossamer_schedule.rules.steps.vector_loops import VectorTiles
@@ -25,17 +29,21 @@ REST_VECTORS = 4
 def whole_tiles_verdict(pattern: RowReduction, machine: Machine) -> Verdict:
     """Decide whether whole tiles have a nest of their own."""
     if pattern.features is None:
-        return pays_not("the number of features is unknown, so it may not fill a tile")
+        return unprofitable_verdict("the number of features is unknown, so it may not fill a tile")
     if pattern.words:
-        return pays_not("the bits of a word are found one after the other for each nest")
+        return unprofitable_verdict(
+            "the bits of a word are found one after the other for each nest"
+        )
     lanes = machine.lanes(pattern.dtype)
     if WHOLE_VECTORS * machine.unit_lanes(pattern.dtype) > MAX_UNIT_LANES:
-        return pays_not(
+        return unprofitable_verdict(
             f"{WHOLE_VECTORS} vectors of {pattern.dtype} have too many lanes for proofs"
         )
     if pattern.features < WHOLE_VECTORS * lanes:
-        return pays_not(f"{pattern.features} features do not fill {WHOLE_VECTORS} vectors")
-    return pays(
+        return unprofitable_verdict(
+            f"{pattern.features} features do not fill {WHOLE_VECTORS} vectors"
+        )
+    return profitable_verdict(
         f"{pattern.features} features fill tiles of {WHOLE_VECTORS} vectors without masks, unless vectors "
         f"are long; those left over are in tiles of {REST_VECTORS}, whose masks fit the predicate registers"
     )
