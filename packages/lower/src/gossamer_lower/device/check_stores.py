@@ -192,6 +192,7 @@ class _StoreChecker:
         )
 
 
+# Other statements: their reads are loads.
 def _access_text(site: AccessSite) -> str:
     match site.node:
         case Store():

@@ -177,6 +177,7 @@ class _SiteCollector:
         )
 
 
+# Other expressions: they stay as they are.
 def _as_sum(store: Store) -> Store:
     """Return a store that subtracts from an element as one that adds the negation: both have one adjoint."""
     match store.value:

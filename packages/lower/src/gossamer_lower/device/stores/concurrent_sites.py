@@ -84,6 +84,7 @@ class ConcurrentSites:
             ends.append(pending)
         return tuple(dict.fromkeys(site for end in ends for site in end))
 
+    # Other statements: only a barrier makes threads wait for each other.
     def _add_body(self, stmt: Stmt, body: Body, context: SiteContext, pending: Sites) -> Sites:
         parts = (resolve(part, self._values) for part in body.conditions)
         context = replace(context, conditions=(*context.conditions, *parts))
@@ -110,6 +111,7 @@ class ConcurrentSites:
         self.intervals.append(pending)
         return tuple([site for site in pending if site.is_copy])
 
+    # Other statements: their reads and writes are different accesses.
     def _sites(self, stmt: Stmt, context: SiteContext) -> Iterator[AccessSite]:
         effects = effects_of(stmt)
         # An atomic operation reads and writes its element at once.

@@ -96,6 +96,7 @@ class OwnElements:
         pairs = combinations([form for form in forms if form.is_store], 2)
         return all(are_different_elements(*pair, function) for pair in pairs)
 
+    # Other statements: they access an element for each lane.
     def _instance(self, site: AccessSite) -> _AccessInstance:
         lanes = None if isinstance(site.node, Atomic | Search) else lanes_of_access(site.node)
         lane = LANE

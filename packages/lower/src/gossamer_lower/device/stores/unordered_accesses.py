@@ -88,6 +88,7 @@ def _without_implied(sites: Sequence[AccessSite]) -> list[AccessSite]:
     return kept
 
 
+# Other statements: two accesses race if one of them writes.
 def _may_race(one: AccessSite, other: AccessSite) -> bool:
     if isinstance(one.node, Atomic) and isinstance(other.node, Atomic):
         return one.node.op != other.node.op
@@ -99,6 +100,7 @@ def loops_of_several(loops: Iterable[For], is_axis: Callable[[str | None], bool]
     return [loop for loop in loops if is_axis(loop.thread) and integer_value(loop.extent) != 1]
 
 
+# Other statements: only a barrier makes the threads of a block wait for each other.
 def synchronized_loops(loops: Sequence[For]) -> Iterator[For]:
     """Yield the serial loops of which the threads of a block run an iteration together: those around loops
     over threads (`insert_sync`), and those with a barrier."""

@@ -106,7 +106,6 @@ def _overlap(loop: For, namer: Namer) -> tuple[Stmt, ...]:
     return (replace(without_annotation(loop, PENDING), body=body), lanes)
 
 
-# Other statements: no products.
 def _product_of(stmt: Stmt) -> _Product | None:
     """Return the product of warpgroups that a statement is; None for any other."""
     match stmt:
