@@ -27,10 +27,11 @@ Fitted, as the two costs below, to all matrices of the benchmark in blocks of 2 
 on one thread and on two. The ratio of the times of blocks and of CSR has a mean error of 12 percent on
 Emerald Rapids, and of 16 percent on Zen 4."""
 
-BROADCAST_CYCLES = PerCpu(0.9, 1.4)
+BROADCAST_CYCLES = PerCpu(0.9, 1.4, 0.4)
 """Cycles to broadcast a slot for a tile. (On Zen 4, 0.2 for a slot and 1.4 for its broadcast have the same
 mean error as 0.3 and 1.1, but with these, blocks of 8 in tiles of 2 vectors are expected to be faster than
-blocks of 4 in tiles of 4, which are 1.1 times as fast.)"""
+blocks of 4 in tiles of 4, which are 1.1 times as fast. On Zen 3, a multiply-add of 256 bits takes 0.6 to 1.0
+cycles in full blocks of 2 to 16, and 0.9 to 1.8 in CSR, with 32 to 512 features.)"""
 
 TILE_CYCLES = PerCpu(80.0, 60.0)
 """Cycles for a tile besides its blocks and its results: its loop ends, and the next one begins with other

@@ -1,4 +1,4 @@
-"""Costs that were measured on two kinds of CPUs."""
+"""Costs that were measured on two kinds of CPUs, some on a third."""
 
 from __future__ import annotations
 
@@ -15,16 +15,21 @@ class PerCpu(NamedTuple, Generic[_Cost]):
     Those of Zen 4 were fitted, all together, to 30 matrices in 2 to 9 formats, times a vector and times 32,
     128 and 512 columns in float32, on one thread and on two, and so that the fastest format has the least
     costs. What single costs are is therefore less certain than on the other kind, for which they were fitted
-    in parts. Gathers tell the kinds apart: they are fast on the first one only.
+    in parts. Gathers tell the kinds apart: they are fast on the first one only. Costs that depend on the
+    width of vectors were measured on AMD's Zen 3, too, which has 256 bits.
 
-    >>> cost = PerCpu(1.0, 2.0)
-    >>> cost.on(Machine(gathers="fast")), cost.on(Machine())
-    (1.0, 2.0)
+    >>> cost = PerCpu(1.0, 2.0, 3.0)
+    >>> machines = Machine(gathers="fast"), Machine(), Machine(least_vector_bits=256)
+    >>> [cost.on(machine) for machine in machines]
+    [1.0, 2.0, 3.0]
     """
 
     emerald_rapids: _Cost
     zen_4: _Cost
+    zen_3: _Cost | None = None
 
     def on(self, machine: Machine) -> _Cost:
         """Return the cost on a machine: that of the kind that is more like it."""
+        if self.zen_3 is not None and not machine.has_mask_registers:
+            return self.zen_3
         return self.emerald_rapids if machine.gathers == "fast" else self.zen_4
