@@ -3,7 +3,7 @@
 import pytest
 
 from gossamer_ir.errors import UnsupportedError
-from gossamer_ir.nodes import Barrier
+from gossamer_ir.nodes import Barrier, For
 from gossamer_ir.traversal.walk import collect
 from gossamer_lower import insert_sync, split_host_device
 
@@ -147,3 +147,21 @@ def test_a_number_of_threads_modulo_a_constant_is_not_a_stage_of_a_pipeline(flat
         "        Y[u] = S[u % 8]",
     )
     assert len(collect(Barrier, *insert_sync(split_host_device(module)).functions[-1].body)) == 1
+
+
+@pytest.mark.parametrize(("value", "place"), [("X[t]", 2), ("S[t, 0]", 1)])
+def test_a_shuffle_is_no_barrier_for_the_threads_of_other_warps(value, place, flat):
+    """The barrier is before the statement that reads: the shuffle, or the loop after it."""
+    module = flat(
+        'for b in T.thread_binding(1, thread="blockIdx.x"):',
+        '    S = T.alloc_buffer((32, 2), "float32", scope="shared")',
+        '    for t in T.thread_binding(32, thread="threadIdx.x"):',
+        '        for u in T.thread_binding(2, thread="threadIdx.y"):',
+        "            S[t, u] = X[t * 2 + u]",
+        f"        v: T.float32 = T.shuffle_xor({value}, 1)",
+        '        for w in T.thread_binding(2, thread="threadIdx.y"):',
+        "            Y[t * 2 + w] = S[t, 1 - w] + v",
+    )
+    kernel = insert_sync(split_host_device(module)).functions[-1]
+    (threads,) = (loop for loop in collect(For, *kernel.body) if loop.thread == "threadIdx.x")
+    assert [number for number, stmt in enumerate(threads.body) if stmt == Barrier()] == [place]

@@ -123,7 +123,8 @@ class _Inserter:
                 return self._synchronize_loop(stmt, context, (stmt.condition,))
             case If():
                 return self._synchronize_if(stmt, context)
-            case _ if isinstance(stmt, SYNCHRONIZING_STMTS):
+            # A shuffle orders the threads of a warp only.
+            case Barrier():
                 self._pending = set()
                 return (stmt,)
             case WaitGroup():

@@ -58,6 +58,9 @@ RACES = {
     "a condition with a barrier": in_block(
         "S[t] = X[t]", "if n < 4:", "    T.barrier()", "Y[t] = S[7 - t]"
     ),
+    "a loop without iterations": in_block(
+        "S[t] = X[t]", "for i in T.serial(0):", "    T.barrier()", "Y[t] = S[7 - t]"
+    ),
 }  # fmt: skip
 ORDERED = {
     "one thread": in_threads("Y[t] = X[t]", "Y[t] = Y[t] + X[t]", "Y[t] = 2.0"),
@@ -133,6 +136,20 @@ def test_accesses_that_are_ordered_or_of_different_elements_are_accepted(name):
     module = parse_module(accesses(*ORDERED[name]))
     assert check_stores(module) is module
     interpret(lower_to_device(module))
+
+
+WAITED = ("T.commit_group()", "T.wait_group(0)", "T.barrier()")
+
+
+@pytest.mark.parametrize("order", [*itertools.permutations(WAITED)])
+def test_a_copy_is_ordered_by_a_barrier_after_the_wait_for_its_group(order):
+    copy = ("with T.async_copy():", "    S[t] = X[t]")
+    module = parse_module(accesses(*in_block(*copy, *order, "Y[t] = S[7 - t]")))
+    if order == WAITED:
+        check_stores(module)
+    else:
+        with pytest.raises(UnsupportedError, match="barrier"):
+            check_stores(module)
 
 
 DISJOINT = """

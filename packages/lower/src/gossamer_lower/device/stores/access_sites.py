@@ -13,12 +13,14 @@ AccessNode: TypeAlias = Load | Search | Store | Atomic
 
 class AccessSite(msgspec.Struct, frozen=True):
     """An access, the loops around it, from an outermost loop over threads or blocks on, and the conditions
-    under which it happens. `is_copy` if an asynchronous copy writes it, some time before the wait for it."""
+    under which it happens. `is_copy` if an asynchronous copy writes it, some time before the wait for its
+    group, which `is_committed` from then on."""
 
     node: AccessNode
     loops: tuple[For, ...] = ()
     conditions: tuple[Expr, ...] = ()
     is_copy: bool = False
+    is_committed: bool = False
 
     @property
     def indices(self) -> tuple[Expr, ...]:

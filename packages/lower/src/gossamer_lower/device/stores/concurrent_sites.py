@@ -9,7 +9,17 @@ from msgspec.structs import replace
 
 from gossamer_ir.core.build import ZERO, index_var
 from gossamer_ir.core.statement_kinds import WRITES, Body, effects_of
-from gossamer_ir.nodes import AsyncCopy, Atomic, Barrier, Expr, For, Stmt, Store, WaitGroup
+from gossamer_ir.nodes import (
+    AsyncCopy,
+    Atomic,
+    Barrier,
+    CommitGroup,
+    Expr,
+    For,
+    Stmt,
+    Store,
+    WaitGroup,
+)
 from gossamer_ir.traversal.access_types import READS
 from gossamer_ir.traversal.substitute import resolve, substitute
 from gossamer_ir.traversal.walk import collect, contains
@@ -64,8 +74,15 @@ class ConcurrentSites:
         match stmt:
             case Barrier():
                 return self._end_interval(pending)
+            case CommitGroup():
+                return tuple([replace(site, is_committed=site.is_copy) for site in pending])
             case WaitGroup(pending=0):
-                return tuple([replace(site, is_copy=False) for site in pending])
+                return tuple(
+                    [
+                        replace(site, is_copy=False) if site.is_committed else site
+                        for site in pending
+                    ]
+                )
         new = tuple(self._sites(stmt, context))
         self.every |= dict.fromkeys(new)
         is_inside = self._is_inside(context)
@@ -80,7 +97,8 @@ class ConcurrentSites:
             for end in ends:
                 self.intervals.append(end)
             return ()
-        if not bodies or any(body.repeats and not body.runs_always for body in bodies):
+        # A condition has two bodies, one of which runs; a loop may have no iteration.
+        if len(bodies) < 2 and not any(body.runs_always for body in bodies):
             ends.append(pending)
         return tuple(dict.fromkeys(site for end in ends for site in end))
 
