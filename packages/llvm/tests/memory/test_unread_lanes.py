@@ -115,3 +115,35 @@ def test_lanes_that_a_later_iteration_reads_keep_their_values(place, kept):
     lines = [line for line in text.splitlines() if line.strip() not in ("BEFORE", "INSIDE")]
     (function,) = parse_module("\n".join(lines)).functions
     assert len(stores_of_unread_lanes(function)) == kept
+
+
+PASSED = """
+@T.prim_func(entry=True)
+def sums(y: T.handle, n: T.int64, k: T.int64) -> None:
+    T.stage("flat")
+    Y = T.match_buffer(y, (n, 4), "float32")
+    Z = T.alloc_buffer((4,), "float32", scope="local")
+    Z[T.ramp(0, 1, 4)] = T.Select(MASK, T.broadcast(1.0, 4), Z[T.ramp(0, 1, 4)])
+    CALL
+
+
+@T.prim_func
+def rows(begin: T.int64, end: T.int64, y: T.handle, z: T.handle, n: T.int64) -> None:
+    T.stage("flat")
+    Y = T.match_buffer(y, (n, 4), "float32")
+    Z = T.match_buffer(z, (4,), "float32")
+    for i in T.serial(begin, end):
+        Y[i, T.ramp(0, 1, 4)] = Z[T.ramp(0, 1, 4)]
+"""
+
+
+@pytest.mark.parametrize(
+    ("call", "count"),
+    [
+        ('T.parallel_for("rows", "i", n, args=[y, Z, n])', 0),
+        ("T.store(Y, 0, T.ramp(0, 1, 4), value=Z[T.ramp(0, 1, 4)], predicate=MASK)", 1),
+    ],
+)
+def test_lanes_of_a_buffer_that_is_passed_to_a_function_keep_their_values(call, count):
+    module = parse_module(PASSED.replace("CALL", call).replace("MASK", MASK))
+    assert len(stores_of_unread_lanes(module.functions[0])) == count

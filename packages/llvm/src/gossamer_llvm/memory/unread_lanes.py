@@ -16,6 +16,7 @@ import msgspec
 from gossamer_ir.core.build import ONE, integer_value
 from gossamer_ir.core.dtypes import DType
 from gossamer_ir.core.expression_kinds import dtype_of
+from gossamer_ir.core.statement_kinds import effects_of
 from gossamer_ir.nodes import (
     Allocate,
     Binary,
@@ -115,6 +116,9 @@ def _stores_to(buffer: Buffer, body: tuple[Stmt, ...]) -> Iterable[Store]:
     # Of integers, a value in a lane that is off might stop a division.
     is_float = DType.parse(buffer.dtype).is_float
     if buffer.scope != "local" or not is_float or not _are_vectors(accesses, buffer):
+        return ()
+    # A function that gets the address may read all lanes.
+    if any(buffer.name in effects_of(stmt).passed_buffers for stmt in stmts(body)):
         return ()
     vectors: dict[_Indices, _Vector] = {access.indices: _Vector() for access in accesses}
     for stmt in stmts(body):
