@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from gossamer_formats.storage import MAX_FORMATS, evaluate, shape_of
     from gossamer_formats.tensors.replace_values import replace_values
     from gossamer_formats.tensors.scipy_own_format import borrow_in_own_format
+    from gossamer_formats.tensors.sparse_tensor import MATRIX_IN_CSR
     from gossamer_formats.value_dtypes import (
         NUMPY_DTYPES,
         VALUE_DTYPES,
@@ -36,6 +37,7 @@ _HOMES = {
     "COMPOSABLE_FORMATS": "gossamer_formats.registry.composable_formats",
     "FORMATS": "gossamer_formats.registry.formats",
     "INDEX_DTYPES": "gossamer_formats.checks.array_checks",
+    "MATRIX_IN_CSR": "gossamer_formats.tensors.sparse_tensor",
     "MAX_FORMATS": "gossamer_formats.storage",
     "MemoKey": "gossamer_formats.memo",
     "NAMED_FILE_FORMATS": "gossamer_formats.io.file_formats.by_suffix",
@@ -63,6 +65,7 @@ __all__ = [
     "COMPOSABLE_FORMATS",
     "FORMATS",
     "INDEX_DTYPES",
+    "MATRIX_IN_CSR",
     "MAX_FORMATS",
     "MemoKey",
     "NAMED_FILE_FORMATS",

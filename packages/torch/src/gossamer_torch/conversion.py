@@ -7,7 +7,7 @@ from typing import NamedTuple, TypeAlias
 import torch
 
 from gossamer_formats import Decomposition, SparseTensor, to_torch
-from gossamer_formats.internal_api import MemoKey
+from gossamer_formats.internal_api import MATRIX_IN_CSR, MemoKey, replace_values
 from gossamer_ir.errors import ArgumentError
 from gossamer_ir.support.typed_calls import typed
 from gossamer_torch.checks import (
@@ -189,38 +189,62 @@ def matrix_of_gossamer(tensor: SparseTensor | Decomposition) -> SparseMatrix:
     """
     # Arrays of a borrowed tensor may change; and tensors of a trace, or of fake memory, end with it.
     if are_calls_observed() or (isinstance(tensor, SparseTensor) and tensor.is_borrowed):
-        return _new_matrix(tensor)
+        return _new_matrix(tensor, stored=tensor)
     kept = _IN_TORCH.find(tensor)
     if kept is None or not kept.is_current():
-        matrix = make_to_keep(lambda: _new_matrix(tensor))
+        matrix = make_to_keep(lambda: _new_matrix(tensor, stored=_without_memo(tensor)))
         states = tuple(map(state_of, (matrix.crow, matrix.col, matrix.values)))
-        kept = _MatrixInTorch(matrix, states)
+        kept = _MatrixInTorch(matrix, states, torch.get_default_dtype())
         _IN_TORCH.keep(tensor, kept)
     return kept.matrix
 
 
 class _MatrixInTorch(NamedTuple):
-    """The matrix of a tensor of gossamer, and the states in which its tensors were made."""
+    """The matrix of a tensor of gossamer, the states in which its tensors were made, and the dtype to which
+    integers were converted."""
 
     matrix: SparseMatrix
     states: tuple[TensorState, ...]
+    default_dtype: torch.dtype
 
     def is_current(self) -> bool:
-        """Return whether the matrix was not written to, and its values are not a leaf of gradients."""
+        """Return whether the matrix was not written to, its values are not a leaf of gradients, and a new one
+        would have the same dtype."""
         matrix = self.matrix
-        tensors = (matrix.crow, matrix.col, matrix.values)
-        return not matrix.values.requires_grad and all(map(has_state, tensors, self.states))
+        if matrix.values.requires_grad or self.default_dtype != torch.get_default_dtype():
+            return False
+        return all(map(has_state, (matrix.crow, matrix.col, matrix.values), self.states))
 
 
 _IN_TORCH = MemoKey[_MatrixInTorch]("the matrix of torch's tensors")
 
 
-def _new_matrix(tensor: SparseTensor | Decomposition) -> SparseMatrix:
+def _without_memo(tensor: SparseTensor | Decomposition) -> SparseTensor | Decomposition:
+    """Return a matrix over the arrays of a tensor that does not keep the matrix of torch's tensors. It is
+    kept with the values of that matrix, and the tensor would keep it and itself alive."""
+    same: SparseTensor | Decomposition
+    if isinstance(tensor, SparseTensor):
+        same = replace_values(tensor, tensor.storage.values)
+    else:
+        same = Decomposition(
+            tensor.name, tensor.shape, tensor.dtype, tensor.parts, value_count=tensor.value_count
+        )
+        same.pattern = tensor.pattern
+    csr = tensor.tocsr()
+    if csr is not tensor:
+        MATRIX_IN_CSR.keep(same, csr)
+    return same
+
+
+def _new_matrix(
+    tensor: SparseTensor | Decomposition, *, stored: SparseTensor | Decomposition
+) -> SparseMatrix:
+    """Return the matrix of a tensor; products are computed with the `stored` one."""
     csr = tensor.tocsr()
     matrix = matrix_of_torch(to_torch(csr))
     # Integers are converted to floats.
     is_same = csr.value_dtype == dtype_name_of(matrix.values)
     if is_same and not torch.compiler.is_compiling():
         pattern = kept_pattern(matrix.crow, matrix.col, matrix.shape[1])
-        pattern.keep_stored(matrix.values, tensor)
+        pattern.keep_stored(matrix.values, stored)
     return matrix
