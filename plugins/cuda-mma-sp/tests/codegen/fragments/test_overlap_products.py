@@ -19,10 +19,8 @@ def waits(text):
     return sorted((name, int(pending)) for name, pending in groups)
 
 
-@pytest.mark.parametrize("stages", [2, 3, 4])
-@pytest.mark.parametrize("count", [0, 1, 2, 5])
-def test_pending_products_have_the_same_sums(stages, count):
-    artifact = compiled(pipelined(stages))
+def require_sums(text, count):
+    artifact = compiled(text)
     rng = np.random.default_rng(count)
     A = rng.integers(-4, 5, (64, 8 * count, 2))
     E = np.sort(rng.random((64, 8 * count, 4)).argsort(axis=2)[..., :2], axis=2)
@@ -35,6 +33,31 @@ def test_pending_products_have_the_same_sums(stages, count):
         a=A.astype(np.float16), e=E.astype(np.uint8), b=B.astype(np.float16), c=C, n=count
     )
     np.testing.assert_array_equal(C, expected)
+
+
+@pytest.mark.parametrize("stages", [2, 3, 4])
+@pytest.mark.parametrize("count", [0, 1, 2, 5])
+def test_pending_products_have_the_same_sums(stages, count):
+    require_sums(pipelined(stages), count)
+
+
+@pytest.mark.parametrize("place", ["before the loop", "in the loop"])
+def test_no_product_is_pending_while_the_next_iteration_fills_the_same_operand(place):
+    """A is copied once more, from the stage of an iteration to a buffer without stages."""
+    allocated = 'X = T.alloc_buffer((64, 16), "float16", scope="shared")\n'
+    text = pipelined(4).replace(allocated, allocated.replace("X", "Z", 1))
+    text = text.replace("X[t // 2, t % 2 * 8 + v] =", "Z[t // 2, t % 2 * 8 + v] =")
+    copy = (
+        '            for u in T.thread_binding(128, thread="threadIdx.x"):\n'
+        "                for w in T.serial(8):\n"
+        "                    X[u // 2, u % 2 * 8 + w] = Z[u // 2, u % 2 * 8 + w]\n"
+    )
+    inside = " " * 12 + allocated if place == "in the loop" else ""
+    text = text.replace("            M = T.alloc", f"{inside}{copy}            M = T.alloc")
+    if not inside:
+        text = text.replace("        for k in", f"        {allocated}        for k in")
+    assert waits(ptx_of(compiled(text))) == [("cp.async", 2), ("wgmma", 0)]
+    require_sums(text, 3)
 
 
 def test_a_product_is_pending_in_a_loop_with_stages_enough():

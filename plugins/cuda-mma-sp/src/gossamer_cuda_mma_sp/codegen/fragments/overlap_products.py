@@ -14,9 +14,11 @@ from msgspec.structs import replace
 from gossamer_cuda_mma_sp.codegen.fragments.fragment_table import LANE_AXIS
 from gossamer_ir.core.annotations import PENDING, PIPELINE, without_annotation
 from gossamer_ir.core.build import ZERO
-from gossamer_ir.nodes import For, If, Module, Stmt, Store
+from gossamer_ir.nodes import For, If, Load, Module, Stmt, Store
 from gossamer_ir.support.items_by_name import items_by_name
 from gossamer_ir.traversal.access_types import BUFFER_NODES
+from gossamer_ir.traversal.buffer_definitions import allocations
+from gossamer_ir.traversal.buffer_uses import buffers_read_in, outer_writes
 from gossamer_ir.traversal.names import Namer, namer_of
 from gossamer_ir.traversal.walk import collect
 from gossamer_llvm import WarpgroupProduct, WarpgroupWait, warp_instruction_of, warp_loop
@@ -41,8 +43,8 @@ class _Product(msgspec.Struct, frozen=True):
 
 def mark_overlap(loop: For) -> For:
     """Return a loop with the annotation that the product of one iteration may be pending in the next one, if
-    that is so: there are stages enough, A is in shared memory, and nothing else in the loop accesses the
-    sums."""
+    that is so: there are stages enough, each with its own A and B in shared memory, and nothing else in the
+    loop accesses the sums."""
     stages = int(dict(loop.annotations).get(PIPELINE, 0))
     products = [product for stmt in loop.body if (product := _product_of(stmt)) is not None]
     if stages < _LEAST_STAGES or len(products) != 1:
@@ -52,7 +54,31 @@ def mark_overlap(loop: For) -> For:
     accessed = {node.buffer for node in collect(BUFFER_NODES, *others)}
     if product.instruction.a_descriptor is None or product.sums[0].buffer in accessed:
         return loop
+    if not _are_copied_ahead(product, loop):
+        return loop
     return replace(loop, annotations=(*loop.annotations, (PENDING, 1)))
+
+
+def _are_copied_ahead(product: _Product, loop: For) -> bool:
+    """Return whether `pipeline_loops` runs all statements ahead that fill A and B, each stage of which then
+    has elements of its own: they fill shared memory of the iteration only, by what it does not write."""
+    operands = {load.buffer for load in collect(Load, *product.loop.body)[-2:]}
+    numbers = [number for number, stmt in enumerate(loop.body) if operands & outer_writes((stmt,))]
+    count = numbers[-1] + 1 if numbers else 0
+    first, rest = loop.body[:count], loop.body[count:]
+    written, written_after = (_written_by_each(body) for body in (first, rest))
+    scopes = {buffer.name: buffer.scope for buffer in allocations(first)}
+    return (
+        operands <= written <= scopes.keys()
+        and set(scopes.values()) == {"shared"}
+        and written <= buffers_read_in(rest)
+        and written_after.isdisjoint(written)
+        and (written | written_after).isdisjoint(buffers_read_in(first))
+    )
+
+
+def _written_by_each(body: tuple[Stmt, ...]) -> frozenset[str]:
+    return frozenset().union(*[outer_writes((stmt,)) for stmt in body])
 
 
 def overlap_products(module: Module) -> Module:
