@@ -164,6 +164,7 @@ TABLE = (
         "cuda-mma-sp", "backend", "gossamer_backend.registry.requirements", "require_compilable"
     ),
     Border("cuda-mma-sp", "lower", "gossamer_lower", "lower_to_device"),
+    Border("cuda-mma-sp", "lower", "gossamer_lower", "pipeline_loops"),
     Border("cuda-mma-sp", "llvm", "gossamer_llvm", "emit"),
     Border("cuda-mma-sp", "llvm", "gossamer_llvm", "guarded_buffers"),
     Border("emulation", "backend", "gossamer_backend.plugin_api", "python_kernel"),
