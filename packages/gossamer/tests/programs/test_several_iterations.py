@@ -84,11 +84,11 @@ def made(schedule, op):
     return sum(step.op == op for step in schedule.loop)
 
 
-def compiled(text, *, rule="separate_iterations"):
-    """The kernel of a program of several iterations, and the schedule that a rule gives it."""
+def compiled(text, *, rule="separate_iterations", target="generic-cpu"):
+    """The kernel of a program of several iterations, and the schedule that a rule gives it for a target."""
     module = parse_module(text)
-    assert gs.explain(module, stats=LONG).rule == rule
-    schedule = schedule_for_target(module, resolve_elsewhere("generic-cpu")[1], LONG)
+    assert gs.explain(module, stats=LONG, target=target).rule == rule
+    schedule = schedule_for_target(module, resolve_elsewhere(target)[1], LONG)
     return gs.compile(module, schedule=schedule), schedule
 
 
@@ -115,10 +115,15 @@ def multiplied(kernel, first, second, operand):
     return result
 
 
+# Two vectors of features.
+@pytest.mark.parametrize(("bits", "features"), [(512, 32), (256, 16)])
 @pytest.mark.parametrize("text", [BOTH_PACKED, ONE_OUTPUT], ids=["two outputs", "one output"])
-def test_each_iteration_packs_the_operand_and_has_partial_sums(text):
-    first, second, operand = matrices(1)
-    kernel, schedule = compiled(text)
+def test_each_iteration_packs_the_operand_and_has_partial_sums(text, bits, features):
+    first, second, operand = matrices(1, features=features)
+    kernel, schedule = compiled(
+        text.replace("dense_fixed(32)", f"dense_fixed({features})"),
+        target=f"generic-cpu:vector_bits={bits}",
+    )
     assert (made(schedule, "cache_region"), made(schedule, "rfactor")) == (2, 2)
     result = multiplied(kernel, first, second, operand)
     total = first + second if text == BOTH_PACKED else first
