@@ -56,7 +56,7 @@ DEFECTS = (
     Defect(
         "a loop begins at 0, wherever it begins",
         of="split", home="primitives.loops.split",
-        line="    require_zero_start(cursor)  # as does the sum of digits that replaces the variable\n",
+        line="    require_zero_start(cursor)\n",
         instead="",
     ),
     Defect(

@@ -66,7 +66,7 @@ def _are_copied_ahead(product: _Product, loop: For) -> bool:
     numbers = [number for number, stmt in enumerate(loop.body) if operands & outer_writes((stmt,))]
     count = numbers[-1] + 1 if numbers else 0
     first, rest = loop.body[:count], loop.body[count:]
-    written, written_after = (_written_by_each(body) for body in (first, rest))
+    written, written_after = (_buffers_written(body) for body in (first, rest))
     scopes = {buffer.name: buffer.scope for buffer in allocations(first)}
     return (
         operands <= written <= scopes.keys()
@@ -77,7 +77,7 @@ def _are_copied_ahead(product: _Product, loop: For) -> bool:
     )
 
 
-def _written_by_each(body: tuple[Stmt, ...]) -> frozenset[str]:
+def _buffers_written(body: tuple[Stmt, ...]) -> frozenset[str]:
     return frozenset().union(*[outer_writes((stmt,)) for stmt in body])
 
 
