@@ -33,7 +33,7 @@ def assembly(use):
     operands = WarpgroupOperands(a, "i64 b", "i32 e")
     _, call = warpgroup_assembly(
         use.instruction.ptx_name,
-        ("i32 c",) * count,
+        (("i32 c",) * count,),
         (operands,),
         selector=use.selector,
         immediates=use.immediates,

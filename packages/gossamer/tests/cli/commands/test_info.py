@@ -80,7 +80,9 @@ def test_another_machine_may_have_another_choice(command, pruned_file):
 
 
 def test_the_text_has_bars_estimates_and_reasons(command, pruned_file):
-    output = command("info", pruned_file, "--features", "128", "--calls", "1000000")
+    machine = "generic-cpu:vector_bits=512,gathers=fast,l2=2097152,l3=16777216,cores=2"
+    options = ("--features", "128", "--calls", "1000000", "--target", machine)
+    output = command("info", pruned_file, *options)
     assert (output.status, output.err) == (0, "")
     lines = output.out.splitlines()
     assert lines[1].split() == ["shape", "300", "by", "1,024"]

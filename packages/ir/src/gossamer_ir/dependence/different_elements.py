@@ -17,6 +17,7 @@ def are_different_elements(one: AccessForm, other: AccessForm, function: Functio
     """Return whether two accesses are to different elements in all iterations of the loops around each: their
     indices in one dimension are different numbers, or loaded from two arrays that are declared disjoint.
 
+    >>> from gossamer_ir.analysis.accesses.linear_form import form_of
     >>> from gossamer_ir.core.build import ONE, ZERO
     >>> forms = [AccessForm("Y", (form_of(at, {}, loops={}),), is_store=True) for at in (ZERO, ONE)]
     >>> are_different_elements(*forms, Function("f", (), ()))
