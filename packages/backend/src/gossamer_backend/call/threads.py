@@ -68,6 +68,7 @@ def follow_num_threads(source: Callable[[], int]) -> None:
     """Use as many threads as a library, which `source` returns at each call, unless the user has chosen a
     number for kernels. OpenMP ends and starts threads when regions of different sizes alternate.
 
+    >>> reset_num_threads()
     >>> follow_num_threads(lambda: 3)
     >>> get_num_threads() == int(os.environ.get("GOSSAMER_NUM_THREADS") or 3)
     True
