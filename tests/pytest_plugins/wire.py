@@ -93,7 +93,7 @@ TABLE = (
     Border("gossamer", "lower", "gossamer_lower", "lower_iterations"),
     Border("gossamer", "lower", "gossamer_lower", "lower_buffers"),
     Border("gossamer", "lower", "gossamer_lower", "lower_to_flat"),
-    Border("gossamer", "lower", "gossamer_lower.internal_api", "ExtensionPoint.require_contents"),
+    Border("gossamer", "lower", "gossamer_lower.internal_api", "ExtensionPoint.require_constructs"),
     Border("gossamer", "lower", "gossamer_lower.internal_api", "lower_with_extensions"),
     Border("gossamer", "lower", "gossamer_lower", "bounds_check_flat"),
     Border("gossamer", "lower", "gossamer_lower", "lower_math"),

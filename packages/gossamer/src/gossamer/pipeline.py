@@ -199,7 +199,7 @@ def _lower_with_plugins(module: Module, plugin: Plugin, *, verify_each: bool) ->
     from gossamer_lower.internal_api import ExtensionPoint, lower_with_extensions
 
     def extend(point: ExtensionPoint, at_point: Module) -> Module:
-        return plugin.run_passes(at_point, at=point.name, check=point.require_contents)
+        return plugin.run_passes(at_point, at=point.name, check=point.require_constructs)
 
     return lower_with_extensions(module, extend, verify_each=verify_each)
 

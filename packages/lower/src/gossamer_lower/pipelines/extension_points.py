@@ -23,11 +23,11 @@ class ExtensionPoint(msgspec.Struct, frozen=True):
     without: tuple[str, ...]
     """The `CONSTRUCTS` that earlier passes have removed, and no later pass will."""
 
-    def require_contents(self, module: Module) -> None:
+    def require_constructs(self, module: Module) -> None:
         """Raise `ValueError` if a module has constructs that no later pass removes.
 
         >>> from gossamer_testkit.examples import SCALE
-        >>> EXTENSION_POINTS["after lower_blocks"].require_contents(SCALE)
+        >>> EXTENSION_POINTS["after lower_blocks"].require_constructs(SCALE)
         Traceback (most recent call last):
         ...
         ValueError: it returned a module with blocks, which no pass removes after lower_blocks
@@ -60,7 +60,7 @@ def lower_with_extensions(
     verify_each: bool = False,
 ) -> Module:
     """Lower a module from the loop stage as `lower_to_flat` does, and replace it at each extension point by
-    what `extend` returns, a valid module that fulfills `require_contents` of the point.
+    what `extend` returns, a valid module that fulfills `require_constructs` of the point.
 
     >>> from gossamer_testkit.examples import program
     >>> names = []
