@@ -243,3 +243,32 @@ def test_a_description_of_the_user_is_converted_with_symbolic_block_sizes():
         assert tiled.sizes["side"] == side
         np.testing.assert_array_equal(tiled.toarray(), matrix.toarray())
         np.testing.assert_array_equal(tiled.asformat("csr").arrays["data"], matrix.data)
+
+
+TOO_LARGE = [
+    ("sell", {"height": 10**9}),
+    ("sliced_dia", {"height": 10**9}),
+    ("ell_rows", {"width": 2**31 - 1}),
+    ("bsr", {"block_rows": 2**30, "block_columns": 2**30}),
+]
+
+
+def require_refused(name, parameters):
+    matrix = from_scipy(sparse.random_array((40, 30), density=0.1, rng=np.random.default_rng(2)))
+    with pytest.raises(FormatError) as caught:
+        convert(matrix, name, **parameters)
+    assert caught.value.code == "format.memory"
+    assert all(f"{name}={value}" in str(caught.value) for name, value in parameters.items())
+
+
+@pytest.mark.parametrize(("name", "parameters"), TOO_LARGE)
+def test_a_result_that_does_not_fit_in_memory_is_refused_with_its_parameters(name, parameters):
+    require_refused(name, parameters)
+
+
+# Kernels for "sell" need the order of all rows of the last slice first, which would fit.
+@pytest.mark.parametrize(("name", "parameters"), TOO_LARGE[1:])
+def test_kernels_do_not_begin_with_what_does_not_fit_in_memory(name, parameters, monkeypatch):
+    monkeypatch.setattr(convert_module, "MIN_COMPILED", 0)
+    monkeypatch.setattr(convert_module, "find_compiler", lambda: InterpretedKernel)
+    require_refused(name, parameters)

@@ -27,6 +27,7 @@ from gossamer_formats.destinations.contents import listed_array, scattered_array
 from gossamer_formats.destinations.conversion_destination import Destination
 from gossamer_formats.destinations.converted_storage import shape_error
 from gossamer_formats.destinations.known_sizes import KnownSizes
+from gossamer_formats.memory.available_memory import require_memory
 from gossamer_formats.storage import ancestors, axes_between, require_nested_axes, shape_of
 from gossamer_ir.core.axis_kinds import (
     Indices,
@@ -224,6 +225,7 @@ class _Builder:
         width = self._sizes.bind(width_of(axis), int(lengths.max(initial=0)))
         if np.any(lengths > width):
             raise self._overflow_error(axis, lengths, width)
+        require_memory(parent.slot_count * width * np.dtype(np.int64).itemsize)
         length = self._sizes.value(axis.length)
         stored = np.full(parent.slot_count * width, length, np.int64)
         positions = np.arange(distinct_slots.firsts.size) - starts[parents]

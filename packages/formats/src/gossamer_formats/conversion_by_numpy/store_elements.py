@@ -22,6 +22,7 @@ from gossamer_formats.destinations.dtypes import (
     limits_of,
     with_index_dtype,
 )
+from gossamer_formats.memory.available_memory import require_memory
 from gossamer_formats.permutation import UNSTORED
 from gossamer_formats.storage import Storage, values_handle, with_order, with_value_dtype
 from gossamer_ir.analysis.axes.logical_elements import stores_only_elements
@@ -73,6 +74,7 @@ def _storage_of(
     assembly: Assembly, description: FormatDescription, values: Array, *, index_dtype: str | None
 ) -> Storage:
     """Return the storage of arrays, in the dtypes of the values and of the indices (None: the narrowest)."""
+    require_memory(assembly.value_count * values.itemsize)
     stored = np.zeros(assembly.value_count, values.dtype)
     stored[assembly.value_indices] = values
     described = with_index_dtype(

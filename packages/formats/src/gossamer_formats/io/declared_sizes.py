@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
-from gossamer_formats.memory.available_memory import available_memory
+from gossamer_formats.memory.available_memory import fits_in_memory
 from gossamer_ir.errors import FormatError
 from gossamer_ir.support.message_texts import amount
 
@@ -15,9 +15,6 @@ MIN_DEFAULT = 512 << 20
 DEFAULT_RATIO = 256
 """The default of `max_bytes` is this many times the size of the file, but at least `MIN_DEFAULT`.
 Matrices of random entries took 2 to 7 times the size of their files, text and archives, compressed or not."""
-
-_LITTLE = 16 << 20
-"""Bytes below which the available memory is not looked up: that takes longer than reading a small file."""
 
 _CSR_COPIES = 3
 """The copies of the CSR arrays that may exist at once, as measured: SciPy's conversion and the tensor's own
@@ -95,7 +92,7 @@ def require_fits(file: Path, declared: Sizes, *, max_bytes: int | None) -> None:
     """
     needed = declared.memory()
     needs = f"'{file}' {declared.to_text()}; reading it takes about {needed} bytes"
-    if needed > _LITTLE and needed > available_memory():
+    if not fits_in_memory(needed):
         raise FormatError(
             "format.read.memory",
             f"{needs}, more than the memory that is available.",

@@ -9,6 +9,33 @@ from pathlib import Path
 
 from gossamer_machine.cgroups import CGROUPS, PROC, control_groups, read_text
 
+_LITTLE = 16 << 20
+"""Bytes below which the available memory is not looked up: it is in a dozen files of the system, and reading
+these takes longer than filling a small array."""
+
+
+def fits_in_memory(nbytes: int) -> bool:
+    """Return whether this process can allocate so many bytes.
+
+    >>> fits_in_memory(1000), fits_in_memory(2**62)
+    (True, False)
+    """
+    return nbytes <= _LITTLE or nbytes <= available_memory()
+
+
+def require_memory(nbytes: int) -> None:
+    """Raise `MemoryError` if this process cannot allocate so many bytes.
+
+    Linux grants more memory than it has, and ends the process that writes to it.
+
+    >>> require_memory(2**62)
+    Traceback (most recent call last):
+    ...
+    MemoryError: 4611686018427387904 bytes are needed
+    """
+    if not fits_in_memory(nbytes):
+        raise MemoryError(f"{nbytes} bytes are needed")
+
 
 def available_memory(*, proc: Path = PROC, cgroups: Path = CGROUPS) -> int:
     """Return how many bytes this process can allocate: the least of what the machine, the cgroups (v1 and v2)

@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from gossamer_formats.memory.available_memory import require_memory
 from gossamer_formats.value_dtypes import value_array_dtype
 from gossamer_ir.support.arrays import Array
 
@@ -37,7 +38,7 @@ class ArrayKind(NamedTuple):
 def new_arrays(kinds: tuple[ArrayKind, ...], *sizes: int) -> list[Array]:
     """Return arrays of some kinds and sizes, which share one block of memory if they are large together.
 
-    A block is freed after all of its arrays. Those that were freed last are used again.
+    A block is freed after all of its arrays. Those that were freed last are used again. Raises `MemoryError`.
 
     >>> first, second = new_arrays((ArrayKind("int32", False), ArrayKind("float64", True)), 2, 1)
     >>> first.shape, second
@@ -45,6 +46,7 @@ def new_arrays(kinds: tuple[ArrayKind, ...], *sizes: int) -> list[Array]:
     """
     dtypes, makers, itemsizes = _makers(kinds)
     total = sum(map(mul, itemsizes, sizes))
+    require_memory(total)
     block = _block(total + len(sizes) * ALIGNMENT) if total >= MIN_BLOCK else None
     if block is None:
         return [make(size, dtype) for make, size, dtype in zip(makers, sizes, dtypes, strict=True)]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from gossamer_formats.conversion.convert_storage import convert_storage
-from gossamer_formats.destinations.conversion_destination import conversion_destination
+from gossamer_formats.destinations.conversion_destination import Destination, conversion_destination
 from gossamer_formats.destinations.conversion_options import (
     ConversionOptions,
     Duplicates,
@@ -16,6 +16,7 @@ from gossamer_formats.tensors.sparse_tensor import SparseTensor
 from gossamer_ir.errors import FormatError
 from gossamer_ir.nodes import FormatDescription
 from gossamer_ir.support.arrays import Array
+from gossamer_ir.support.message_texts import amount
 from gossamer_ir.support.typed_calls import typed
 
 
@@ -50,7 +51,8 @@ def convert(
     several elements with equal coordinates: their "sum", "keep" all, or "error". `zeros=None` drops zeros
     from a format that stores them to fill dense axes, and keeps those of others; "keep" and "drop" are for
     all. `index_dtype=None` takes int32 if all indices fit. `order` has the rows in the order in which a
-    format such as "row_groups" or "sell" stores them, each once. Raises `FormatError`.
+    format such as "row_groups" or "sell" stores them, each once. Raises `FormatError`, also where the result
+    does not fit in memory.
 
     >>> from scipy.sparse import eye_array
     >>> from gossamer_formats import from_scipy
@@ -64,9 +66,25 @@ def convert(
             f"The format '{format}' is composable: a matrix in it is several tensors, its parts.",
             hint=f"Call decompose(tensor, '{format}'); each part of the result has its permutation.",
         )
-    storage, permutation = convert_storage(
-        tensor.checked_storage(),
-        conversion_destination(format, parameters, ndim=tensor.ndim, order=order),
-        options=ConversionOptions(duplicates, zeros, index_dtype),
-    )
+    destination = conversion_destination(format, parameters, ndim=tensor.ndim, order=order)
+    try:
+        storage, permutation = convert_storage(
+            tensor.checked_storage(),
+            destination,
+            options=ConversionOptions(duplicates, zeros, index_dtype),
+        )
+    except MemoryError as error:
+        raise _memory_error(tensor, destination, error) from error
     return Conversion(SparseTensor.from_new(storage), permutation)
+
+
+def _memory_error(
+    tensor: SparseTensor, destination: Destination, error: MemoryError
+) -> FormatError:
+    parameters = ", ".join(f"{name}={value}" for name, value in destination.parameters.items())
+    return FormatError(
+        "format.memory",
+        f"The tensor with {amount(tensor.nnz, 'nonzero')} does not fit in memory in the format "
+        f"'{destination.description.name}'{parameters and ' with '}{parameters}: {error}.",
+        hint="Choose a format, or parameters, with fewer slots without elements.",
+    )

@@ -14,14 +14,11 @@ from gossamer_formats.checks.storage_checks import check_storage
 from gossamer_formats.conversion_by_numpy.csr_matrices import csr_storage
 from gossamer_formats.external_formats.matrix_checks import require_matrix
 from gossamer_formats.external_formats.scipy_matrix import compressed_arrays
-from gossamer_formats.memory.available_memory import available_memory
+from gossamer_formats.memory.available_memory import fits_in_memory
 from gossamer_formats.storage import Storage
 from gossamer_formats.tensors.scipy_own_format import require_convertible
 from gossamer_ir.errors import FormatError
 from gossamer_ir.facts.index_arrays import FactChecker
-
-# A row pointer of this length takes 8 MB, which is always available.
-_FEW_ROWS = 1 << 20
 
 
 def borrow_scipy(
@@ -70,8 +67,7 @@ def _convert_to_csr(matrix: Any) -> Any:
 
 def _require_memory(matrix: Any) -> None:
     rows = matrix.shape[0]
-    # The available memory is in a dozen files of the system; a small row pointer is not worth reading them.
-    if rows > _FEW_ROWS and 8 * (rows + 1) > available_memory():
+    if not fits_in_memory(8 * (rows + 1)):
         raise FormatError(
             "format.memory",
             f"The row pointer of a matrix with {rows} rows does not fit in memory.",
