@@ -36,7 +36,9 @@ def lazy_exports(
         setattr(sys.modules[package], name, value)
         return value
 
+    # What the package imports for itself, such as this function, is not for its users.
     def names() -> list[str]:
-        return sorted({*vars(sys.modules[package]), *homes})
+        special = [name for name in vars(sys.modules[package]) if name.startswith("__")]
+        return sorted({*special, *homes})
 
     return get, names
