@@ -180,7 +180,9 @@ def test_an_unknown_operator_lists_those_there_are():
 
 def test_names_are_complete_and_unknown_ones_raise():
     assert {name for name in gs.__all__ if getattr(gs, name) is not None} == set(gs.__all__)
-    assert {name for name in dir(gs) if not name.startswith("__")} == {*gs.__all__} - {"__version__"}
+    assert {name for name in dir(gs) if not name.startswith("__")} == {*gs.__all__} - {
+        "__version__"
+    }
     with pytest.raises(AttributeError, match="no attribute 'spmmm'"):
         _ = gs.spmmm
 
