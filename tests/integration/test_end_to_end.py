@@ -257,7 +257,7 @@ unneeded = (
     "gossamer_ir.script.print",
     "gossamer_lower.math.function_table",
     "gossamer_formats.conversion.convert_storage",
-    "gossamer_formats.conversion_by_numpy.stored_elements",
+    "gossamer_formats.conversion.by_numpy.stored_elements",
 )
 assert not [name for name in unneeded if name in sys.modules]
 print(json.dumps({"cached": built.is_cached, "imported": [name for name in slow if name in sys.modules]}))

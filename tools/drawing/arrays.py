@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 
 from gossamer_formats import Array, Decomposition, Part, SparseTensor
-from gossamer_formats.conversion_by_numpy.stored_elements import (
+from gossamer_formats.conversion.by_numpy.stored_elements import (
     Slots,
     coordinates_of_slots,
     enumerate_slots,

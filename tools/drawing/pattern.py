@@ -8,7 +8,7 @@ import numpy as np
 
 from gossamer.pictures.pattern import Layer, StoredPattern, pattern_of
 from gossamer_formats import Decomposition, SparseTensor
-from gossamer_formats.conversion_by_numpy.stored_elements import stored_elements
+from gossamer_formats.conversion.by_numpy.stored_elements import stored_elements
 from tools.drawing.svg import MARGIN, drawing, text
 
 SIDE = 9

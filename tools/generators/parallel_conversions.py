@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from gossamer_formats import SparseTensor, format_named, format_names, from_arrays
-from gossamer_formats.conversion_by_kernels.convert_by_kernels import convert_by_kernels
-from gossamer_formats.conversion_by_kernels.kernel_options import KernelOptions
-from gossamer_formats.destinations.conversion_destination import conversion_destination
+from gossamer_formats.conversion.by_kernels.convert_by_kernels import convert_by_kernels
+from gossamer_formats.conversion.by_kernels.kernel_options import KernelOptions
+from gossamer_formats.conversion.destination.conversion_destination import conversion_destination
 from gossamer_formats.storage import shape_of
 from gossamer_ir.analysis.axes.logical_elements import stores_only_elements
 from gossamer_ir.interpret import run

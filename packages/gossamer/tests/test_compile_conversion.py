@@ -11,7 +11,7 @@ from gossamer.resolve_target import machine_for
 from gossamer.targets import DEFAULT_TARGET
 from gossamer_formats import convert
 from gossamer_formats.conversion import convert_storage as convert_module
-from gossamer_formats.conversion_by_kernels.slots.later_slots import min_elements
+from gossamer_formats.conversion.by_kernels.slots.later_slots import min_elements
 from gossamer_formats.descriptions.coo import coo
 from gossamer_formats.descriptions.csc import csc
 from gossamer_formats.descriptions.csr import csr

@@ -12,8 +12,8 @@ from gossamer_ir.support.lazy_exports import lazy_exports
 
 if TYPE_CHECKING:
     from gossamer_formats.checks.array_checks import INDEX_DTYPES
-    from gossamer_formats.conversion_by_numpy.stored_elements import stored_elements
-    from gossamer_formats.destinations.recognized_formats import is_format
+    from gossamer_formats.conversion.by_numpy.stored_elements import stored_elements
+    from gossamer_formats.conversion.destination.recognized_formats import is_format
     from gossamer_formats.io.file_formats.by_suffix import NAMED_FILE_FORMATS, suffixes_in_words
     from gossamer_formats.memo import MemoKey, SparsityPattern
     from gossamer_formats.memory.available_memory import available_memory
@@ -52,10 +52,10 @@ _HOMES = {
     "evaluate": "gossamer_formats.storage",
     "find_operator": "gossamer_formats.registry.operators",
     "ignored_operators": "gossamer_formats.registry.operators",
-    "is_format": "gossamer_formats.destinations.recognized_formats",
+    "is_format": "gossamer_formats.conversion.destination.recognized_formats",
     "replace_values": "gossamer_formats.tensors.replace_values",
     "shape_of": "gossamer_formats.storage",
-    "stored_elements": "gossamer_formats.conversion_by_numpy.stored_elements",
+    "stored_elements": "gossamer_formats.conversion.by_numpy.stored_elements",
     "suffixes_in_words": "gossamer_formats.io.file_formats.by_suffix",
     "value_array_dtype": "gossamer_formats.value_dtypes",
     "with_fill": "gossamer_formats.permutation",

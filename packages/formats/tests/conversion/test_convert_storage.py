@@ -13,7 +13,7 @@ from gossamer_formats import (
     from_scipy,
 )
 from gossamer_formats.conversion import convert_storage as convert_module
-from gossamer_formats.destinations.conversion_destination import (
+from gossamer_formats.conversion.destination.conversion_destination import (
     conversion_destination,
 )
 from gossamer_ir.errors import FormatError

@@ -6,20 +6,20 @@ from typing import Any
 
 from interpreted_kernel import InterpretedKernel
 
-from gossamer_formats.conversion_by_kernels.build_state.destination_axes import (
+from gossamer_formats.conversion.by_kernels.build_state.destination_axes import (
     CompressedAxis,
     DestinationAxes,
     Requirements,
 )
-from gossamer_formats.conversion_by_kernels.coordinates.element_coordinates import with_coordinates
-from gossamer_formats.conversion_by_kernels.kernels.shared_arguments import SharedArguments
-from gossamer_formats.conversion_by_kernels.recording.recorded_storage import recorded_source
-from gossamer_formats.conversion_by_kernels.recording.recorder import Recorder
-from gossamer_formats.conversion_by_kernels.source.element_loop import element_loop
-from gossamer_formats.conversion_by_kernels.source.element_order import order_of_loop
-from gossamer_formats.conversion_by_kernels.source.observed_order import observed_order
-from gossamer_formats.destinations.conversion_destination import conversion_destination
-from gossamer_formats.destinations.known_sizes import KnownSizes
+from gossamer_formats.conversion.by_kernels.coordinates.element_coordinates import with_coordinates
+from gossamer_formats.conversion.by_kernels.kernels.shared_arguments import SharedArguments
+from gossamer_formats.conversion.by_kernels.recording.recorded_storage import recorded_source
+from gossamer_formats.conversion.by_kernels.recording.recorder import Recorder
+from gossamer_formats.conversion.by_kernels.source.element_loop import element_loop
+from gossamer_formats.conversion.by_kernels.source.element_order import order_of_loop
+from gossamer_formats.conversion.by_kernels.source.observed_order import observed_order
+from gossamer_formats.conversion.destination.conversion_destination import conversion_destination
+from gossamer_formats.conversion.destination.known_sizes import KnownSizes
 from gossamer_formats.storage import Storage, shape_of
 from gossamer_ir.core.axis_kinds import indices_of, indptr_of
 from gossamer_machine.machine import Machine

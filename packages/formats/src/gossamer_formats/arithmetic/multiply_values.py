@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from gossamer_formats.conversion_by_numpy.stored_elements import stored_elements
+from gossamer_formats.conversion.by_numpy.stored_elements import stored_elements
 from gossamer_formats.storage import Storage, values_handle, with_value_dtype
 from gossamer_formats.value_dtypes import NUMPY_DTYPES, decoded_values
 from gossamer_ir.errors import ArgumentError

@@ -8,7 +8,7 @@ from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
-from gossamer_formats.conversion_by_numpy.stored_elements import stored_elements
+from gossamer_formats.conversion.by_numpy.stored_elements import stored_elements
 from gossamer_formats.storage import Storage, with_values_in
 from gossamer_formats.value_dtypes import WIDE_DTYPES
 from gossamer_ir.core.axis_kinds import indices_of

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from gossamer_formats.conversion.convert_storage import MIN_COMPILED
+from gossamer_formats.conversion.destination.dtypes import native_index_dtype, with_index_dtype
 from gossamer_formats.decomposition.composable_format import ComposableFormat
 from gossamer_formats.decomposition.part import Part, part_of
 from gossamer_formats.decomposition.stored_segments import StoredSegments
 from gossamer_formats.descriptions.ell_rows import ell_rows
-from gossamer_formats.destinations.dtypes import native_index_dtype, with_index_dtype
 from gossamer_formats.permutation import UNSTORED, with_fill
 from gossamer_formats.registry.compiler import find_compiler
 from gossamer_formats.storage import Storage

@@ -9,9 +9,9 @@ import msgspec
 
 from gossamer_formats.checks.array_checks import INDEX_DTYPES
 from gossamer_formats.checks.storage_checks import require_one_buffer
-from gossamer_formats.conversion_by_kernels.kernel_options import KernelOptions
-from gossamer_formats.destinations.conversion_destination import Destination
-from gossamer_formats.destinations.conversion_options import (
+from gossamer_formats.conversion.by_kernels.kernel_options import KernelOptions
+from gossamer_formats.conversion.destination.conversion_destination import Destination
+from gossamer_formats.conversion.destination.conversion_options import (
     ConversionOptions,
     Duplicates,
     Zeros,

@@ -7,20 +7,20 @@ from functools import cache
 
 import numpy as np
 
-from gossamer_formats.conversion.conversion_kind import ConversionKind, conversion_kind
-from gossamer_formats.conversion_by_kernels.kernel_options import KernelOptions
-from gossamer_formats.conversion_by_numpy.store_elements import store_elements
-from gossamer_formats.conversion_by_numpy.stored_elements import (
+from gossamer_formats.conversion.by_kernels.kernel_options import KernelOptions
+from gossamer_formats.conversion.by_numpy.store_elements import store_elements
+from gossamer_formats.conversion.by_numpy.stored_elements import (
     select_elements,
     sorted_elements,
     stored_elements,
 )
-from gossamer_formats.destinations.conversion_destination import Destination
-from gossamer_formats.destinations.conversion_options import (
+from gossamer_formats.conversion.conversion_kind import ConversionKind, conversion_kind
+from gossamer_formats.conversion.destination.conversion_destination import Destination
+from gossamer_formats.conversion.destination.conversion_options import (
     DEFAULT_OPTIONS,
     ConversionOptions,
 )
-from gossamer_formats.destinations.converted_storage import ConvertedStorage
+from gossamer_formats.conversion.destination.converted_storage import ConvertedStorage
 from gossamer_formats.registry.compiler import find_compiler, find_machine, thread_count
 from gossamer_formats.storage import Storage, with_values_in
 from gossamer_formats.value_dtypes import is_encoded
@@ -92,6 +92,6 @@ def _kernel_options(kind: ConversionKind, values: int) -> KernelOptions:
 def _converter_by_kernels() -> Callable[..., ConvertedStorage | None]:
     """Return the function that converts by kernels. Most processes convert no large storage, so that they
     need not import it."""
-    from gossamer_formats.conversion_by_kernels.convert_by_kernels import convert_by_kernels
+    from gossamer_formats.conversion.by_kernels.convert_by_kernels import convert_by_kernels
 
     return convert_by_kernels

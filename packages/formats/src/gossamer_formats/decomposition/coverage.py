@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gossamer_formats.conversion_by_numpy.visited_coordinates import (
+from gossamer_formats.conversion.by_numpy.visited_coordinates import (
     VisitedCoordinates,
     visited_coordinates,
 )

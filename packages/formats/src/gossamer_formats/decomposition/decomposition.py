@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gossamer_formats.array_protocol import NotAnArray
+from gossamer_formats.conversion.destination.conversion_options import Zeros
 from gossamer_formats.decomposition.part import Part, part_of
-from gossamer_formats.destinations.conversion_options import Zeros
 from gossamer_formats.memo import MemoKey, SparsityPattern
 from gossamer_formats.permutation import stored_count, with_fill
 from gossamer_formats.registry.operators import operator_of

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from gossamer_formats.checks.array_checks import require_value_dtype
+from gossamer_formats.conversion.destination.recognized_formats import is_format
 from gossamer_formats.decomposition.decomposition import Decomposition
 from gossamer_formats.decomposition.part import Part
-from gossamer_formats.destinations.recognized_formats import is_format
 from gossamer_formats.permutation import compose
 from gossamer_formats.tensors.convert import convert
 from gossamer_formats.tensors.sparse_tensor import SparseTensor

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from gossamer_formats.conversion.destination.dtypes import native_index_dtype, with_index_dtype
 from gossamer_formats.decomposition.part import Part
 from gossamer_formats.descriptions.coo import coo
-from gossamer_formats.destinations.dtypes import native_index_dtype, with_index_dtype
 from gossamer_formats.memory.ownership import adopt_array
 from gossamer_formats.storage import Storage
 from gossamer_formats.tensors.sparse_tensor import SparseTensor

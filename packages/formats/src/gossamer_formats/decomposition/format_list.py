@@ -7,12 +7,12 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from gossamer_formats.conversion.by_numpy.store_elements import store_elements
+from gossamer_formats.conversion.by_numpy.stored_elements import Elements, select_elements
 from gossamer_formats.conversion.conversion_kind import require_ndim
-from gossamer_formats.conversion_by_numpy.store_elements import store_elements
-from gossamer_formats.conversion_by_numpy.stored_elements import Elements, select_elements
+from gossamer_formats.conversion.destination.conversion_destination import conversion_destination
+from gossamer_formats.conversion.destination.conversion_options import ConversionOptions
 from gossamer_formats.decomposition.part import Part, part_of
-from gossamer_formats.destinations.conversion_destination import conversion_destination
-from gossamer_formats.destinations.conversion_options import ConversionOptions
 from gossamer_formats.tensors.sparse_tensor import SparseTensor
 from gossamer_ir.errors import FormatError
 from gossamer_ir.nodes import FormatDescription

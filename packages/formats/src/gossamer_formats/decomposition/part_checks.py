@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from gossamer_formats.checks.storage_checks import check_storage
-from gossamer_formats.conversion_by_numpy.stored_elements import stored_elements
+from gossamer_formats.conversion.by_numpy.stored_elements import stored_elements
 from gossamer_formats.decomposition.part import Part
 from gossamer_formats.permutation import UNSTORED, occupied_entries, stored_count
 from gossamer_formats.tensors.sparse_tensor import SparseTensor

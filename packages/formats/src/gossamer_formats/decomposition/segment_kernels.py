@@ -7,13 +7,13 @@ from collections.abc import Sequence
 import numpy as np
 from msgspec.structs import replace
 
-from gossamer_formats.conversion_by_kernels.kernels.kernel_call import (
+from gossamer_formats.conversion.by_kernels.kernels.kernel_call import (
     ArrayArgument,
     KernelArguments,
     kernel_call,
 )
-from gossamer_formats.conversion_by_kernels.kernels.shared_arguments import MAX_CONSTANT
-from gossamer_formats.conversion_by_kernels.kernels.statements import (
+from gossamer_formats.conversion.by_kernels.kernels.shared_arguments import MAX_CONSTANT
+from gossamer_formats.conversion.by_kernels.kernels.statements import (
     cast,
     compare,
     digits,

@@ -5,8 +5,11 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from gossamer_formats.conversion.convert_storage import convert_storage
-from gossamer_formats.destinations.conversion_destination import Destination, conversion_destination
-from gossamer_formats.destinations.conversion_options import (
+from gossamer_formats.conversion.destination.conversion_destination import (
+    Destination,
+    conversion_destination,
+)
+from gossamer_formats.conversion.destination.conversion_options import (
     ConversionOptions,
     Duplicates,
     Zeros,

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from gossamer_formats.checks.shapes import required_shape
-from gossamer_formats.destinations.conversion_destination import describe
+from gossamer_formats.conversion.destination.conversion_destination import describe
 from gossamer_formats.memory.ownership import owned_array
 from gossamer_formats.tensors.dlpack_arrays import numpy_array
 from gossamer_formats.tensors.sparse_tensor import SparseTensor

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from gossamer_formats.checks.array_checks import require_dtype
+from gossamer_formats.conversion.destination.conversion_destination import conversion_destination
 from gossamer_formats.descriptions.csr import csr
-from gossamer_formats.destinations.conversion_destination import conversion_destination
 from gossamer_formats.memory.ownership import adopt_array
 from gossamer_formats.pruning.pruning_rule import Nonzeros, PruningRule
 from gossamer_formats.registry.formats import FORMATS, formats_with

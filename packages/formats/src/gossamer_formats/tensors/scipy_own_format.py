@@ -9,7 +9,7 @@ import numpy as np
 
 from gossamer_formats.checks.array_checks import require_value_dtype
 from gossamer_formats.checks.coordinate_order import without_order
-from gossamer_formats.destinations.dtypes import with_dtypes_of
+from gossamer_formats.conversion.destination.dtypes import with_dtypes_of
 from gossamer_formats.external_formats.matrix_checks import require_matrix
 from gossamer_formats.external_formats.scipy_matrix import ScipyArrays, ScipyMatrix
 from gossamer_formats.format import MAX_VARIANTS
@@ -85,6 +85,6 @@ def _describe(format_name: str, dtypes: tuple[tuple[str, Any], ...]) -> FormatDe
     """Return the description of elements in any order in arrays of these dtypes."""
     arrays = {name: np.empty(0, dtype) for name, dtype in dtypes}
     # Imported late: matrices in CSR are described without it.
-    from gossamer_formats.destinations.conversion_destination import describe
+    from gossamer_formats.conversion.destination.conversion_destination import describe
 
     return with_dtypes_of(without_order(describe(format_name, ndim=2)), arrays)

@@ -11,7 +11,7 @@ from typing import Any
 from gossamer_formats.checks.array_checks import require_value_dtype
 from gossamer_formats.checks.shapes import required_shape
 from gossamer_formats.checks.storage_checks import check_storage
-from gossamer_formats.conversion_by_numpy.csr_matrices import csr_storage
+from gossamer_formats.conversion.by_numpy.csr_matrices import csr_storage
 from gossamer_formats.external_formats.matrix_checks import require_matrix
 from gossamer_formats.external_formats.scipy_matrix import compressed_arrays
 from gossamer_formats.memory.available_memory import fits_in_memory

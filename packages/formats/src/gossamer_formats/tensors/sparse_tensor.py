@@ -19,14 +19,14 @@ from gossamer_formats.checks.owned_storage import (
 )
 from gossamer_formats.checks.storage_checks import check_storage
 from gossamer_formats.composable_names import ComposableName
-from gossamer_formats.conversion_by_numpy.csr_matrices import transposed_storage
-from gossamer_formats.descriptions.csr import csr
-from gossamer_formats.destinations.conversion_options import (
+from gossamer_formats.conversion.by_numpy.csr_matrices import transposed_storage
+from gossamer_formats.conversion.destination.conversion_options import (
     ConversionOptions,
     Duplicates,
     Zeros,
 )
-from gossamer_formats.destinations.recognized_formats import is_format
+from gossamer_formats.conversion.destination.recognized_formats import is_format
+from gossamer_formats.descriptions.csr import csr
 from gossamer_formats.memo import MemoKey, SparsityPattern
 from gossamer_formats.registry.operators import operator_of
 from gossamer_formats.stats import storage_stats
@@ -45,7 +45,7 @@ from gossamer_ir.support.message_texts import amount, readable_size
 
 if TYPE_CHECKING:
     from gossamer_formats.arithmetic.reduce_elements import ReductionName
-    from gossamer_formats.destinations.converted_storage import ConvertedStorage
+    from gossamer_formats.conversion.destination.converted_storage import ConvertedStorage
 
 
 class SparseTensor(RefusedOperators, NotAnArray):
@@ -217,7 +217,7 @@ class SparseTensor(RefusedOperators, NotAnArray):
 
     def toarray(self) -> Array:
         """Return the dense array; duplicates are added. Values of bfloat16 become float32."""
-        from gossamer_formats.conversion_by_numpy.stored_elements import to_dense
+        from gossamer_formats.conversion.by_numpy.stored_elements import to_dense
 
         return to_dense(self.checked_storage())
 
@@ -293,7 +293,9 @@ class SparseTensor(RefusedOperators, NotAnArray):
             return self
         # The parts of a composable format have orders of rows of their own.
         # Imported late: most programs convert no tensor.
-        from gossamer_formats.destinations.conversion_destination import conversion_destination
+        from gossamer_formats.conversion.destination.conversion_destination import (
+            conversion_destination,
+        )
         from gossamer_formats.registry.composable_formats import find_composable
 
         composable = find_composable(format) if order is None else None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypeVar
 
-from gossamer_formats.destinations.recognized_formats import is_format
+from gossamer_formats.conversion.destination.recognized_formats import is_format
 from gossamer_formats.format import Format
 from gossamer_formats.registry.formats import FORMATS, format_named
 from gossamer_formats.tensors.convert import convert

@@ -8,9 +8,9 @@ from gossamer_formats.checks.array_checks import INDEX_DTYPES, require_dtype
 from gossamer_formats.checks.coordinate_order import without_order
 from gossamer_formats.checks.owned_storage import checked_copy
 from gossamer_formats.checks.shapes import required_shape
-from gossamer_formats.destinations.conversion_destination import describe
-from gossamer_formats.destinations.dtypes import index_dtypes, with_dtypes_of
-from gossamer_formats.destinations.sizes_of_arrays import sizes_of_arrays
+from gossamer_formats.conversion.destination.conversion_destination import describe
+from gossamer_formats.conversion.destination.dtypes import index_dtypes, with_dtypes_of
+from gossamer_formats.conversion.destination.sizes_of_arrays import sizes_of_arrays
 from gossamer_formats.storage import Storage, shape_of, values_handle
 from gossamer_formats.tensors.sparse_tensor import SparseTensor
 from gossamer_formats.value_dtypes import NUMPY_DTYPES, value_array_dtype

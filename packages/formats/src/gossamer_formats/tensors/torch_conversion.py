@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from gossamer_formats.checks.array_checks import INDEX_DTYPES, require_value_dtype
-from gossamer_formats.destinations.conversion_destination import describe
+from gossamer_formats.conversion.destination.conversion_destination import describe
 from gossamer_formats.external_formats.torch_layout import TorchLayout
 from gossamer_formats.format import Format
 from gossamer_formats.registry.formats import format_named, formats_with
