@@ -23,8 +23,8 @@ MODELS = "packages/tune/src/gossamer_tune/model"
 """The models of costs, one file for each format ("Add a cost model")."""
 RECORDS = (
     "packages/formats/src/gossamer_formats/descriptions",
-    "packages/formats/src/gossamer_formats/composable_formats",
-    "packages/formats/src/gossamer_formats/composable_names.py",
+    "packages/formats/src/gossamer_formats/decomposition/library",
+    "packages/formats/src/gossamer_formats/registry/composable_names.py",
 )
 """The formats themselves, the first row of the list, and the generated list of composable ones."""
 NAMED = {

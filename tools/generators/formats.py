@@ -1,6 +1,6 @@
 """The lists of formats and of composable formats, and the table of the README.
 
-The folders `descriptions` and `composable_formats` are the only lists that are kept by hand. The table has
+The folders `descriptions` and `decomposition/library` are the only lists that are kept by hand. The table has
 the first lines of the docstrings of the modules that describe formats."""
 
 from __future__ import annotations
@@ -42,8 +42,8 @@ def _with_names(folder: str) -> tuple[Path, str]:
 
 def _with_composable_names() -> tuple[Path, str]:
     """Return the file with the names of composable formats, and its text."""
-    path = PACKAGE / "composable_names.py"
-    names = ", ".join(f'"{name}"' for name in module_names("composable_formats"))
+    path = PACKAGE / "registry/composable_names.py"
+    names = ", ".join(f'"{name}"' for name in module_names("decomposition/library"))
     return path, _LITERAL.sub(f"Literal[{names}]", path.read_text())
 
 

@@ -8,8 +8,8 @@ from pathlib import Path
 from textwrap import fill
 from typing import get_args
 
-from gossamer_formats.composable_names import ComposableName
 from gossamer_formats.descriptions import NAMES
+from gossamer_formats.registry.composable_names import ComposableName
 from tools import ROOT
 from tools.drawing.examples import EXAMPLES
 
@@ -61,7 +61,7 @@ def files() -> dict[Path, str]:
         HEAD,
         *(_section(name, "gossamer_formats.descriptions") for name in NAMES),
         COMPOSABLE,
-        *(_section(name, "gossamer_formats.composable_formats") for name in parts),
+        *(_section(name, "gossamer_formats.decomposition.library") for name in parts),
         LIST,
     ]
     return {PAGE: "\n".join(sections)}

@@ -8,7 +8,7 @@ from interpreted_kernel import InterpretedKernel
 from scipy import sparse
 
 from gossamer_formats import decompose
-from gossamer_formats.composable_formats import hyb as module
+from gossamer_formats.decomposition.library import hyb as module
 
 MATRICES = {
     "random": sparse.random_array((40, 90), density=0.2, rng=np.random.default_rng(3)),

@@ -42,7 +42,7 @@ class ComposableFormat(NamedTuple):
         `PluginError` for parts of another distribution that are not valid.
 
         >>> from scipy.sparse import eye_array
-        >>> from gossamer_formats.composable_formats.hyb import FORMAT
+        >>> from gossamer_formats.decomposition.library.hyb import FORMAT
         >>> FORMAT.decomposition_of(SparseTensor(eye_array(3)), {"k": 0}).parts[0].name
         'p0b0'
         """
@@ -65,7 +65,7 @@ def with_defaults(
     Raises `FormatError`: `format.parameter` for an unknown name, `format.parameter.value`,
     `format.parameter.missing`.
 
-    >>> from gossamer_formats.composable_formats.hyb import FORMAT
+    >>> from gossamer_formats.decomposition.library.hyb import FORMAT
     >>> with_defaults(FORMAT, {"k": 3})
     {'c': 1, 'k': 3}
     """

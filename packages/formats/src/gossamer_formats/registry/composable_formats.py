@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Protocol, get_args, runtime_checkable
 
-from gossamer_formats.composable_names import ComposableName
+from gossamer_formats.registry.composable_names import ComposableName
 from gossamer_formats.registry.formats import FORMATS
 from gossamer_formats.registry.named_formats import NamedFormats, formats_in
 from gossamer_ir.nodes import FormatDescription
@@ -51,7 +51,7 @@ COMPOSABLE_FORMATS: NamedFormats[Decomposer] = NamedFormats(
     "composable format",
     expected="a gossamer_formats.ComposableFormat with this name",
     is_valid=lambda value, name: isinstance(value, Decomposer) and value.name == name,
-    built_in=formats_in("gossamer_formats.composable_formats", get_args(ComposableName)),
+    built_in=formats_in("gossamer_formats.decomposition.library", get_args(ComposableName)),
 )
 
 

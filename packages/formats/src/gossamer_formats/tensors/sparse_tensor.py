@@ -18,7 +18,6 @@ from gossamer_formats.checks.owned_storage import (
     owned_storage,
 )
 from gossamer_formats.checks.storage_checks import check_storage
-from gossamer_formats.composable_names import ComposableName
 from gossamer_formats.conversion.by_numpy.csr_matrices import transposed_storage
 from gossamer_formats.conversion.destination.conversion_options import (
     ConversionOptions,
@@ -28,6 +27,7 @@ from gossamer_formats.conversion.destination.conversion_options import (
 from gossamer_formats.conversion.destination.recognized_formats import is_format
 from gossamer_formats.descriptions.csr import csr
 from gossamer_formats.memo import MemoKey, SparsityPattern
+from gossamer_formats.registry.composable_names import ComposableName
 from gossamer_formats.registry.operators import operator_of
 from gossamer_formats.stats import storage_stats
 from gossamer_formats.storage import (

@@ -1,5 +1,5 @@
 """The names of the composable formats of the library. `python -m tools.generate formats` writes them from
-the folder `composable_formats`."""
+the folder `decomposition/library`."""
 
 from __future__ import annotations
 
