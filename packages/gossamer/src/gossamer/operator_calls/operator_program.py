@@ -109,7 +109,7 @@ def module_of(
     module = specialize(_parse_script(program), sizes, dtypes=dtypes)
     # Rewrites are imported where they are needed: a first call of most programs needs none.
     if sums != variant.dtype:
-        from gossamer.operator_calls.rewrites.narrow_operands import narrow_operands
+        from gossamer_ir.transform.narrow_operands import narrow_operands
 
         module = narrow_operands(module, program.buffers[:-1], dtype=variant.dtype)
     module = _rewrite(module, program)
@@ -121,17 +121,17 @@ def module_of(
 def _rewrite(module: Module, program: OperatorProgram) -> Module:
     """Return the module with the factor of a program that scales, and with the inits that it needs."""
     if program.scales:
-        from gossamer.operator_calls.rewrites.scale_values import scale_values
+        from gossamer_ir.transform.scale_values import scale_values
 
         assert program.values is not None, "only a program that reads values scales them"
         module = scale_values(module, handle=program.values, factor=FACTOR)
     # What the output contains takes the place of the initial value, so that none is left to separate.
     if program.adds:
-        from gossamer.operator_calls.rewrites.remove_inits import remove_inits
+        from gossamer_ir.transform.remove_inits import remove_inits
 
         module = remove_inits(module)
     elif program.separates_init:
-        from gossamer.operator_calls.rewrites.separate_inits import separate_inits
+        from gossamer_ir.transform.separate_inits import separate_inits
 
         module = separate_inits(module)
     return module
@@ -140,11 +140,11 @@ def _rewrite(module: Module, program: OperatorProgram) -> Module:
 def _over_format(module: Module, format: StoredFormat) -> Module:
     """Return the module with this format instead of the buffers that have the axes of the matrix. If it
     initializes its result, then only the elements that are visited, unless it is the whole matrix."""
-    from gossamer.operator_calls.rewrites.separate_inits import separate_inits
-    from gossamer.operator_calls.rewrites.whole_blocks import block_counts, without_partial_blocks
     from gossamer_ir.transform.decomposition.decomposition_error import DecompositionError
     from gossamer_ir.transform.decomposition.program_in_parts import program_in_parts
     from gossamer_ir.transform.decomposition.rows_of_parts import RowsOfParts
+    from gossamer_ir.transform.separate_inits import separate_inits
+    from gossamer_ir.transform.whole_blocks import block_counts, without_partial_blocks
     from gossamer_ir.traversal.buffer_definitions import sparse_buffers
 
     buffers = tuple(

@@ -37,11 +37,14 @@ from gossamer_ir.traversal.rewrite import map_children
 from gossamer_ir.traversal.walk import stmts
 
 
-def retype_function(function: Function, dtypes: Mapping[str, str]) -> Function:
+def retype_function(
+    function: Function, dtypes: Mapping[str, str], *, casts_loads: bool = False
+) -> Function:
     """Return the function with other dtypes of buffers, by name.
 
     Constants that are combined with a retyped load take its dtype, and so do lets of retyped values.
-    Casts that become redundant are removed. Raises `ArgumentError` (`specialize.dtype`) if a retyped value
+    Casts that become redundant are removed. If `casts_loads`, each load is cast to the dtype that it had
+    instead, so that nothing else changes. Raises `ArgumentError` (`specialize.dtype`) if a retyped value
     is combined with an expression of another dtype that is not a constant.
 
     >>> from gossamer_ir.core.build import ONE, ZERO, index
@@ -53,7 +56,7 @@ def retype_function(function: Function, dtypes: Mapping[str, str]) -> Function:
     >>> store.value.lhs.dtype, store.value.rhs.dtype
     ('float64', 'float64')
     """
-    retyper = _Retyper(dtypes)
+    retyper = _Retyper(dtypes, casts_loads=casts_loads)
     retyper.lets |= _components(function, dtypes)
     result: Function = retyper.visit(function)
     return result
@@ -88,8 +91,9 @@ def _reducer_operands(
 class _Retyper:
     """Rewrites bottom-up and in program order, so that a let is retyped before its uses are visited."""
 
-    def __init__(self, buffers: Mapping[str, str]) -> None:
+    def __init__(self, buffers: Mapping[str, str], *, casts_loads: bool) -> None:
         self.buffers = buffers
+        self.casts_loads = casts_loads
         self.lets: dict[str, str] = {}
 
     def visit(self, node: Node) -> Any:
@@ -118,7 +122,8 @@ class _Retyper:
         passthrough = (
             None if node.passthrough is None else _convert_to_scalar(node.passthrough, dtype)
         )
-        return replace(node, dtype=dtype, passthrough=passthrough)
+        retyped = replace(node, dtype=dtype, passthrough=passthrough)
+        return Cast(node.dtype, retyped) if self.casts_loads and dtype != node.dtype else retyped
 
     def var(self, node: Var) -> Expr:
         dtype = self.lets.get(node.name, node.dtype)

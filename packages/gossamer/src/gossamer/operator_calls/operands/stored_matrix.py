@@ -148,7 +148,7 @@ def format_of_storage(storage: Storage) -> StoredFormat:
 
 @lru_cache(maxsize=MAX_FORMATS)
 def _block_counts(description: FormatDescription) -> tuple[tuple[Expr, Expr], ...]:
-    from gossamer.operator_calls.rewrites.whole_blocks import block_counts
+    from gossamer_ir.transform.whole_blocks import block_counts
 
     return block_counts(description)
 

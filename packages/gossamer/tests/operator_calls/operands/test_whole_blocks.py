@@ -8,12 +8,12 @@ from scipy import sparse
 
 from gossamer.operator_calls.operands.stored_matrix import StoredMatrix, format_of_storage
 from gossamer.operator_calls.operator_program import Variant, module_of
-from gossamer.operator_calls.rewrites.whole_blocks import block_counts
 from gossamer.operators.spmm import PROGRAM
 from gossamer_formats import from_scipy
 from gossamer_formats.descriptions.csr import csr
 from gossamer_ir.interpret import run
 from gossamer_ir.nodes import If
+from gossamer_ir.transform.whole_blocks import block_counts
 from gossamer_ir.traversal.walk import collect
 
 

@@ -18,9 +18,21 @@ def separate_inits(module: Module) -> Module:
     The kernel of a part then initializes all rows in a parallel loop, and its schedule is that of a part that
     adds: formats that visit a row several times, such as tiles, have no schedule with an init.
 
-    >>> from gossamer.operator_calls.operator_program import Variant, module_of
-    >>> from gossamer.operators.spmv import PROGRAM
-    >>> init, updates = separate_inits(module_of(PROGRAM, Variant())).functions[0].body
+    >>> from gossamer_ir.script import parse_module
+    >>> module = parse_module('''
+    ... @T.prim_func
+    ... def products(a: T.handle, x: T.handle, y: T.handle, m: T.int64) -> None:
+    ...     I = T.sp.dense_fixed(m)
+    ...     J = T.sp.dense_fixed(4)
+    ...     A = T.sp.match_buffer(a, (I, J), "float32")
+    ...     X = T.sp.match_buffer(x, (J,), "float32")
+    ...     Y = T.sp.match_buffer(y, (I,), "float32")
+    ...     with T.sp.iteration([I, J], "SR", "products") as [i, j]:
+    ...         with T.init():
+    ...             Y[i] = 0.0
+    ...         Y[i] = Y[i] + A[i, j] * X[j]
+    ... ''')
+    >>> init, updates = separate_inits(module).functions[0].body
     >>> init.kinds, updates.kinds, updates.init
     ('S', 'SR', ())
     """

@@ -34,9 +34,18 @@ def block_counts(description: FormatDescription) -> tuple[tuple[Expr, Expr], ...
     """Return the sizes that axes of a format divide into blocks, each with the size of a block. The quotients
     are rounded up.
 
-    >>> from gossamer_formats.descriptions.bsr import bsr
-    >>> [(size.name, block.name) for size, block in block_counts(bsr())]
-    [('m', 'block_rows'), ('n', 'block_columns')]
+    >>> from gossamer_ir.script import parse_format
+    >>> blocks_of_rows = parse_format('''
+    ... @T.format
+    ... def blocks_of_rows(a: T.handle, m: T.int64, n: T.int64, height: T.int64) -> None:
+    ...     IO = T.sp.dense_fixed((m + height - 1) // height)
+    ...     II = T.sp.dense_fixed(height)
+    ...     J = T.sp.dense_fixed(n)
+    ...     A = T.sp.match_buffer(a, (IO, II, J), "float32")
+    ...     T.sp.map(lambda io, ii, j: (io * height + ii, j), shape=(m, n))
+    ... ''')
+    >>> [(size.name, block.name) for size, block in block_counts(blocks_of_rows)]
+    [('m', 'height')]
     """
     quotients = collect(Binary, *(axis.length for axis in description.axes))
     operands = (_size_and_block(quotient) for quotient in quotients)

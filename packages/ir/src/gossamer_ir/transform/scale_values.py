@@ -26,17 +26,25 @@ def scale_values(module: Module, *, handle: str, factor: str) -> Module:
     of the buffer with this handle is multiplied. No name of the module may be `factor`, with or without a
     capital, or `One`.
 
-    >>> from gossamer.operator_calls.operator_program import Variant, module_of
-    >>> from gossamer.operators.spmv import PROGRAM
-    >>> from gossamer_testkit.show import body_text
-    >>> scaled = scale_values(module_of(PROGRAM, Variant()), handle="a", factor="alpha")
-    >>> [param.name for param in scaled.functions[0].params][:4]
-    ['a', 'x', 'y', 'alpha']
-    >>> print(body_text(scaled))
-    with T.sp.iteration([I, J], "SR", "csrmv") as [i, j]:
-        with T.init():
-            Y[i] = 0.0
-        Y[i] = Y[i] + A[i, j] * Alpha[0] * X[j]
+    >>> from gossamer_ir.script import parse_module, print_module
+    >>> module = parse_module('''
+    ... @T.prim_func
+    ... def products(a: T.handle, x: T.handle, y: T.handle, m: T.int64) -> None:
+    ...     I = T.sp.dense_fixed(m)
+    ...     J = T.sp.dense_fixed(4)
+    ...     A = T.sp.match_buffer(a, (I, J), "float32")
+    ...     X = T.sp.match_buffer(x, (J,), "float32")
+    ...     Y = T.sp.match_buffer(y, (I,), "float32")
+    ...     with T.sp.iteration([I, J], "SR", "products") as [i, j]:
+    ...         with T.init():
+    ...             Y[i] = 0.0
+    ...         Y[i] = Y[i] + A[i, j] * X[j]
+    ... ''')
+    >>> scaled = scale_values(module, handle="a", factor="alpha")
+    >>> [param.name for param in scaled.functions[0].params]
+    ['a', 'x', 'y', 'alpha', 'm']
+    >>> print(print_module(scaled).splitlines()[-1].strip())
+    Y[i] = Y[i] + A[i, j] * Alpha[0] * X[j]
     """
     functions = tuple(_scale(function, handle, factor) for function in module.functions)
     return replace(module, functions=functions)

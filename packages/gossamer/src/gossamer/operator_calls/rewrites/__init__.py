@@ -1,1 +1,0 @@
-"""Changes of the programs of operators, one file each: a factor, added sums, whole blocks."""
