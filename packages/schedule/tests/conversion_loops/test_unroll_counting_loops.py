@@ -8,7 +8,7 @@ import pytest
 from gossamer_ir import parse_module
 from gossamer_ir.interpret import run
 from gossamer_ir.verify import verify
-from gossamer_schedule.rules.unroll_counting_loops import unroll_counting_loops
+from gossamer_schedule.conversion_loops.unroll_counting_loops import unroll_counting_loops
 from gossamer_testkit.show import body_text
 
 HEAD = """\

@@ -6,7 +6,7 @@ import pytest
 
 from gossamer_ir import parse_module
 from gossamer_ir.verify import verify
-from gossamer_schedule.rules.parallel_outer_loops import parallel_outer_loops
+from gossamer_schedule.conversion_loops.parallel_outer_loops import parallel_outer_loops
 from gossamer_testkit.show import body_text
 
 HEAD = """\

@@ -1,0 +1,1 @@
+"""Schedules of conversions: their programs begin as loops of the loop stage, which no rule matches."""
