@@ -17,7 +17,7 @@ from benchmarks.parts.choice import CHOICE_FEATURES, ChoiceTime
 from benchmarks.parts.processes.choice import CHOICE_CALLS
 from benchmarks.text_tables import Sheet
 from gossamer.operator_calls.prepared_formats.row_order import properties_for
-from gossamer.resolve_target import machine_for
+from gossamer.targets.resolve_target import machine_for
 from gossamer_formats import SparseTensor
 from gossamer_machine.machine import Machine
 from gossamer_tune import MatrixProperties, Workload, choose_format

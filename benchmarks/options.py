@@ -21,7 +21,7 @@ from benchmarks.ordered_parts import PARTS
 from benchmarks.part import RunPart
 from benchmarks.parts import kernels
 from benchmarks.run_files import RESULTS
-from gossamer.targets import DEFAULT_TARGET
+from gossamer.targets.parse_target import DEFAULT_TARGET
 
 QUICK_MATRICES = (
     "cora",

@@ -19,7 +19,7 @@ from typing import TypeAlias
 import gossamer
 from benchmarks.contenders.contender import Prepare, Prepared, UnavailableError
 from benchmarks.operator_case import OperatorCase
-from gossamer.build_kernels import KERNELS
+from gossamer.compilation.build_kernels import KERNELS
 from gossamer.operator_calls.operands.checked_operands import (
     has_one_kernel,
     kernel_arguments,
@@ -27,7 +27,7 @@ from gossamer.operator_calls.operands.checked_operands import (
 )
 from gossamer.operator_calls.operator_program import module_of
 from gossamer.operators import NAMES, operator_named
-from gossamer.resolve_target import machine_for
+from gossamer.targets.resolve_target import machine_for
 from gossamer_formats import from_scipy
 from gossamer_ir.interchange.records import Schedule, Stats, Target
 from gossamer_ir.nodes import Module

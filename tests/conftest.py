@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from gossamer.resolve_target import registry
+from gossamer.targets.resolve_target import registry
 from gossamer_ir.interchange.records import Target
 from tests.integration.emulated_targets import EMULATED_LENGTHS, TARGETS
 

@@ -28,9 +28,9 @@ from benchmarks.gpu.suite_checks import CONFORMANCE, CORPUS, backend_suite, chec
 from benchmarks.gpu.warpgroup_checks import checked_uses
 from benchmarks.machine.machine_description import short_name
 from benchmarks.text_tables import Sheet, to_rich
-from gossamer.build_kernels import DISTRIBUTIONS
-from gossamer.resolve_target import registry
-from gossamer.targets import parse_target
+from gossamer.compilation.build_kernels import DISTRIBUTIONS
+from gossamer.targets.parse_target import parse_target
+from gossamer.targets.resolve_target import registry
 from gossamer_backend import package_versions
 from gossamer_cuda_mma_sp.device.gpu_device import gpu_device
 from gossamer_cuda_mma_sp.driver.device_limits import INTERPRETED, DeviceLimits

@@ -44,7 +44,7 @@ GpuPrepare: TypeAlias = Callable[[OperatorCase, str], GpuPrepared]
 
 def prepare_gossamer(case: OperatorCase, target: str) -> GpuPrepared:
     """Bind the operator to arrays of the GPU, or of the host if the target copies those."""
-    from gossamer.resolve_target import resolve_target
+    from gossamer.targets.resolve_target import resolve_target
     from gossamer_backend import Device
 
     backend, resolved = resolve_target(target)

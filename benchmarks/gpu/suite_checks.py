@@ -12,7 +12,7 @@ import sys
 import unittest
 from collections.abc import Sequence
 
-from gossamer.resolve_target import resolve_target
+from gossamer.targets.resolve_target import resolve_target
 from gossamer_testkit import BackendSuite, SuiteCheck
 
 CORPUS, CONFORMANCE = "corpus", "conformance"

@@ -37,9 +37,9 @@ from benchmarks.instruction_counts.emulated_instructions import (
 )
 from benchmarks.part import PartError, RunPart, Series
 from benchmarks.text_tables import Sheet
-from gossamer.pipeline import flat_module
-from gossamer.resolve_target import registry
-from gossamer.targets import parse_target
+from gossamer.compilation.pipeline import flat_module
+from gossamer.targets.parse_target import parse_target
+from gossamer.targets.resolve_target import registry
 
 VECTOR_LENGTHS = (128, 256, 512, 1024, 2048)
 EMULATED_LENGTHS = {ARM_SVE: VECTOR_LENGTHS, RISCV_V: VECTOR_LENGTHS[:-1]}

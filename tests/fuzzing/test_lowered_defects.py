@@ -9,7 +9,7 @@ from random import Random
 
 import pytest
 
-from gossamer.resolve_target import resolve_target
+from gossamer.targets.resolve_target import resolve_target
 from gossamer_generic_cpu.codegen.compiler import llvm_text
 from gossamer_ir.errors import GossamerError
 from gossamer_ir.nodes import Module

@@ -7,7 +7,7 @@ import subprocess
 
 import pytest
 
-from gossamer.pipeline import stage_texts
+from gossamer.compilation.pipeline import stage_texts
 
 INTERPRETED = "cuda-mma-sp:driver=interpreter"
 ARCHITECTURES = ("sm_80", "sm_90")

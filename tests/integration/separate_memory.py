@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from gossamer import resolve_target
-from gossamer.build_kernels import KERNELS
+from gossamer.compilation.build_kernels import KERNELS
+from gossamer.targets import resolve_target
 from gossamer_backend import Registry
 
 FOLDER = Path(__file__).resolve().parents[1] / "plugins/separate"

@@ -9,7 +9,7 @@ import pytest
 from scipy import sparse
 
 import gossamer
-from gossamer.pipeline import lower_by_stage
+from gossamer.compilation.pipeline import lower_by_stage
 from gossamer_backend.call.threads import reset_num_threads, set_num_threads
 from gossamer_ir.errors import ArgumentError
 from gossamer_ir.interchange.records import Schedule, Step

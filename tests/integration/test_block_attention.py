@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import gossamer as gs
-from gossamer.pipeline import stage_texts
+from gossamer.compilation.pipeline import stage_texts
 from gossamer_cuda_mma_sp.device_code import DeviceCode
 from gossamer_ir.script import parse_module
 from gossamer_ir.transform.specialize import specialize

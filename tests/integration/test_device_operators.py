@@ -11,7 +11,7 @@ from acme_separate.stream import DEFAULT
 from scipy import sparse
 
 import gossamer as gs
-from gossamer import resolve_target
+from gossamer.targets import resolve_target
 from gossamer_backend import Device
 from gossamer_ir.errors import ArgumentError
 from tests.integration.separate_memory import install_separate_memory

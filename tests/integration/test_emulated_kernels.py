@@ -10,10 +10,10 @@ from scipy import sparse
 
 import gossamer as gs
 from gossamer.cli import main
+from gossamer.compilation.pipeline import stage_texts
 from gossamer.operator_calls.operator_program import Variant, module_of
 from gossamer.operators import operator_named
 from gossamer.operators.spmv import SCRIPT as SPMV
-from gossamer.pipeline import stage_texts
 from gossamer_ir.core.dtypes import NUMBERS, vscale_factor
 from gossamer_ir.errors import UserError
 from gossamer_ir.interchange.records import Schedule

@@ -16,11 +16,11 @@ import pytest
 from scipy import sparse
 
 import gossamer
-from gossamer.build_kernels import KERNELS
+from gossamer.compilation.build_kernels import KERNELS
+from gossamer.compilation.pipeline import lower_by_stage, schedule_for_target
 from gossamer.operator_calls.operator_program import Variant, module_of
 from gossamer.operators import operator_named
-from gossamer.pipeline import lower_by_stage, schedule_for_target
-from gossamer.resolve_target import resolve_target
+from gossamer.targets.resolve_target import resolve_target
 from gossamer_ir.errors import UnsupportedError
 from gossamer_ir.interchange.records import Stats, Target
 from gossamer_ir.interchange.serialization import dumps, loads
@@ -179,7 +179,7 @@ def test_any_feature_size_keeps_within_rounding(features):
 
 BUILD = """
 import json, sys
-from gossamer.build_kernels import KERNELS
+from gossamer.compilation.build_kernels import KERNELS
 from gossamer.operators import operator_named
 from gossamer.operator_calls.operator_program import Variant, module_of
 from gossamer_backend import ArtifactCache

@@ -11,11 +11,12 @@ import pytest
 from scipy.sparse import csr_array
 
 import gossamer as gs
-from gossamer import build_kernels, resolve_target
-from gossamer.build_kernels import KERNELS
 from gossamer.cli import main
-from gossamer.pipeline import next_stage, stage_texts
-from gossamer.resolve_target import extension_points
+from gossamer.compilation import build_kernels
+from gossamer.compilation.build_kernels import KERNELS
+from gossamer.compilation.pipeline import next_stage, stage_texts
+from gossamer.targets import resolve_target
+from gossamer.targets.resolve_target import extension_points
 from gossamer_backend import PluginWarning, Registry
 from gossamer_ir.errors import InternalError, PluginError
 from gossamer_ir.interchange.records import Target

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from examples import gathered_on_gpu, gathered_products, relational_convolution, sparse_convolution
-from gossamer.pipeline import stage_texts
+from gossamer.compilation.pipeline import stage_texts
 from gossamer_ir.script import parse_module
 from tests.integration.gpu_programs import ARCHITECTURES, INTERPRETED, require_assembled
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import gossamer as gs
-from gossamer.pipeline import stage_texts
+from gossamer.compilation.pipeline import stage_texts
 from gossamer_ir.interpret import run
 from gossamer_ir.nodes import Call
 from gossamer_ir.script import parse_module

@@ -10,11 +10,11 @@ import pytest
 from scipy import sparse
 
 import gossamer as gs
-from gossamer.build_kernels import compile_artifact
 from gossamer.cli import main
+from gossamer.compilation.build_kernels import compile_artifact
 from gossamer.operator_calls.operator_program import Variant, module_of
 from gossamer.operators import operator_named
-from gossamer.resolve_target import machine_for, registry
+from gossamer.targets.resolve_target import machine_for, registry
 from gossamer_ir.core.dtypes import NUMBERS, vscale_factor
 from gossamer_ir.interchange.records import Target
 from gossamer_testkit.matrices import cases, oracles

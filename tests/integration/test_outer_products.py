@@ -9,7 +9,7 @@ import pytest
 from scipy import sparse
 
 import gossamer as gs
-from gossamer.pipeline import stage_texts
+from gossamer.compilation.pipeline import stage_texts
 from gossamer_ir.errors import ScheduleError, UnsupportedError
 from gossamer_ir.interpret import run
 from gossamer_ir.script import parse_module, print_module

@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 import gossamer as gs
-from gossamer import resolve_target
-from gossamer.build_kernels import KERNELS
 from gossamer.cli import main
+from gossamer.compilation.build_kernels import KERNELS
 from gossamer.operators.spmv import SCRIPT
+from gossamer.targets import resolve_target
 from gossamer_backend import Registry
 from gossamer_ir.errors import PluginError, ScheduleError, UserError
 from gossamer_ir.script import print_module

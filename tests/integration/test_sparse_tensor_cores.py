@@ -9,9 +9,9 @@ import pytest
 from scipy import sparse
 
 import gossamer as gs
+from gossamer.compilation.pipeline import stage_texts
 from gossamer.operator_calls.operator_program import Variant, module_of, program_for
 from gossamer.operators.matmul_24 import PROGRAM
-from gossamer.pipeline import stage_texts
 from gossamer_cuda_mma_sp.instructions.matrix_instructions import PTX_TYPES
 from gossamer_cuda_mma_sp.intrinsics.product_intrinsics import PAIRED_TILE, TILE
 from gossamer_ir.errors import FormatError

@@ -9,7 +9,7 @@ import sys
 import pytest
 
 import gossamer as gs
-from gossamer.pipeline import stage_texts
+from gossamer.compilation.pipeline import stage_texts
 from gossamer_ir.transform.specialize import specialize
 from gossamer_testkit.bsr_product import bsr_product
 from tests.integration.block_problems import block_problem

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gossamer.pipeline import lower_by_stage
+from gossamer.compilation.pipeline import lower_by_stage
 from gossamer_ir.errors import UnsupportedError
 from gossamer_ir.interchange.records import Schedule
 from gossamer_ir.script import parse_module

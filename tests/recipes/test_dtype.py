@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import gossamer as gs
-from gossamer.resolve_target import registry
+from gossamer.targets.resolve_target import registry
 from gossamer_generic_cpu.backend import GenericCpu
 from gossamer_ir.core import encodings
 from gossamer_ir.core.bfloat16 import decode_bfloat16, encode_bfloat16

@@ -29,7 +29,7 @@ sys.path.insert(0, str(TESTS / "helpers"))
 import script_runs  # noqa: E402
 import sparse_programs  # noqa: E402
 
-from gossamer.pipeline import lower_by_stage  # noqa: E402
+from gossamer.compilation.pipeline import lower_by_stage  # noqa: E402
 from gossamer_ir.interchange.records import Schedule  # noqa: E402
 from gossamer_ir.interchange.serialization import VERSION, dumps  # noqa: E402
 from gossamer_ir.nodes import Module  # noqa: E402

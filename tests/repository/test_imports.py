@@ -11,7 +11,7 @@ from functools import cache
 
 import pytest
 
-from gossamer.build_kernels import DISTRIBUTIONS
+from gossamer.compilation.build_kernels import DISTRIBUTIONS
 from tests.conventions.syntax_trees import nodes_of, tree_of
 
 pytestmark = pytest.mark.unserialized
@@ -243,7 +243,7 @@ def test_the_layering_contracts_know_every_package(distributions, root):
 
 
 KERNEL_MAKERS = (
-    "gossamer.build_kernels",
+    "gossamer.compilation.build_kernels",
     "gossamer.operator_calls.operator_program",
     "gossamer_backend.compiled_checks.compiled_check",
     "gossamer_generic_cpu.plugin",

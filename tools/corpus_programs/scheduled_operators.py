@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from gossamer.compilation.pipeline import lower_by_stage
 from gossamer.operator_calls.operator_program import Variant, module_of
 from gossamer.operators import operator_named
-from gossamer.pipeline import lower_by_stage
 from gossamer_ir.interchange.records import Schedule
 from gossamer_ir.nodes import Module
 from gossamer_machine import Machine

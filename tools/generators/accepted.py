@@ -7,8 +7,8 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from gossamer.pipeline import lower_by_stage
-from gossamer.resolve_target import machine_for, resolve_target
+from gossamer.compilation.pipeline import lower_by_stage
+from gossamer.targets.resolve_target import machine_for, resolve_target
 from gossamer_ir.analysis.invariants import mutable_buffers
 from gossamer_ir.core.dtypes import DType
 from gossamer_ir.errors import ArgumentError, UnsupportedError

@@ -9,10 +9,10 @@ from collections.abc import Callable
 from functools import cache, partial
 from typing import NamedTuple, TypeAlias
 
+from gossamer.compilation.pipeline import lower_by_stage, schedule_for_target
 from gossamer.operator_calls.operator_program import Variant, module_of
 from gossamer.operators import NAMES, operator_named
-from gossamer.pipeline import lower_by_stage, schedule_for_target
-from gossamer.resolve_target import registry, resolve_target
+from gossamer.targets.resolve_target import registry, resolve_target
 from gossamer_backend.registry.validating import ValidatingBackend
 from gossamer_ir.interchange.records import Schedule, Stats, Step, Target, Trace
 from gossamer_ir.nodes import Module

@@ -7,8 +7,8 @@ import pytest
 from scipy import sparse
 
 import gossamer as gs
-from gossamer.resolve_target import machine_for
-from gossamer.targets import DEFAULT_TARGET
+from gossamer.targets.parse_target import DEFAULT_TARGET
+from gossamer.targets.resolve_target import machine_for
 from gossamer_formats import convert
 from gossamer_formats.conversion import convert_storage as convert_module
 from gossamer_formats.conversion.by_kernels.slots.later_slots import min_elements

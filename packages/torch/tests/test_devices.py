@@ -9,7 +9,7 @@ from gpu_tensors import STREAM, GpuTensor
 from torch._subclasses.fake_tensor import FakeTensorMode
 
 import gossamer_torch as gt
-from gossamer import resolve_target
+from gossamer.targets import resolve_target
 from gossamer_backend import Registry
 from gossamer_ir.errors import ArgumentError
 from gossamer_torch.custom_ops.registration import torch_operator

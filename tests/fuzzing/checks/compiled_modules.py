@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from msgspec.structs import replace
 
-from gossamer.resolve_target import registry
+from gossamer.targets.resolve_target import registry
 from gossamer_ir.core.dtypes import DType
 from gossamer_ir.errors import GossamerError
 from gossamer_ir.interchange.records import Target

@@ -11,7 +11,7 @@ from typing import TypeAlias
 
 import msgspec
 
-from gossamer.resolve_target import resolve_target
+from gossamer.targets.resolve_target import resolve_target
 from gossamer_backend import Kernel
 from gossamer_ir.errors import UnsupportedError
 from gossamer_ir.nodes import Module

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from random import Random
 
-from gossamer.pipeline import schedule_for_target
-from gossamer.resolve_target import resolve_target
+from gossamer.compilation.pipeline import schedule_for_target
+from gossamer.targets.resolve_target import resolve_target
 from gossamer_ir.errors import ScheduleError
 from gossamer_ir.interchange.records import Schedule, Stats
 from gossamer_ir.nodes import Block, For, Iteration, Module, Node, OverAxis, Store

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from functools import cache, partial
 
-from gossamer.build_kernels import KERNELS
-from gossamer.resolve_target import machine_for
-from gossamer.targets import DEFAULT_TARGET
+from gossamer.compilation.build_kernels import KERNELS
+from gossamer.targets.parse_target import DEFAULT_TARGET
+from gossamer.targets.resolve_target import machine_for
 from gossamer_backend import Kernel
 from gossamer_ir.interchange.serialization import dumps
 from gossamer_ir.nodes import Module

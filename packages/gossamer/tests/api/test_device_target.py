@@ -5,7 +5,7 @@ from __future__ import annotations
 from types import SimpleNamespace
 
 import gossamer as gs
-from gossamer import resolve_target
+from gossamer.targets import resolve_target
 from gossamer_backend import HOST, Device
 from gossamer_ir.errors import PluginError
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 import gossamer as gs
+from gossamer.compilation.pipeline import flat_module, schedule_for_target
 from gossamer.operator_calls.operator_program import Variant, module_of
 from gossamer.operators import NAMES, operator_named
-from gossamer.pipeline import flat_module, schedule_for_target
-from gossamer.resolve_target import resolve_target
+from gossamer.targets.resolve_target import resolve_target
 from gossamer_ir.interchange.records import Schedule, Stats
 from gossamer_schedule.trace.codec import step_to_python
 

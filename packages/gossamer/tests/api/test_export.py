@@ -9,7 +9,7 @@ import pytest
 import gossamer as gs
 from gossamer.cli import main
 from gossamer.operators.spmv import SCRIPT
-from gossamer.resolve_target import registry
+from gossamer.targets.resolve_target import registry
 from gossamer_ir.errors import ArgumentError, UserError
 
 TWICE = """

@@ -7,7 +7,7 @@ import pytest
 from scipy import sparse
 
 import gossamer as gs
-from gossamer.build_kernels import KERNELS, fact_checker
+from gossamer.compilation.build_kernels import KERNELS, fact_checker
 from gossamer_backend import GeneratedCheck
 from gossamer_backend.arguments.fact_errors import require_facts
 from gossamer_backend.call.threads import reset_num_threads, set_num_threads

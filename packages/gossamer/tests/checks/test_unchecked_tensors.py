@@ -112,7 +112,7 @@ def test_a_tensor_whose_arrays_were_changed_is_named_where_it_is_checked():
 
 def test_facts_survive_every_encoding():
     """They are the same in the module, after encoding, in the script and in the cached artifact."""
-    from gossamer.pipeline import lower_by_stage
+    from gossamer.compilation.pipeline import lower_by_stage
     from gossamer_ir.interchange.records import Schedule
     from gossamer_ir.script import print_module
 

@@ -8,9 +8,9 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from gossamer import resolve_target
 from gossamer.cli.plugin_passes import extension_points_of, pass_records
 from gossamer.cli.single_steps import apply_steps, steps_text, to_step
+from gossamer.targets import resolve_target
 from gossamer_backend.plugin_api import Pass
 from gossamer_ir.errors import ArgumentError, PluginError
 from gossamer_lower.passes_by_name import apply_record

@@ -9,8 +9,8 @@ from typing import Any, TypeAlias
 import numpy as np
 import pytest
 
-from gossamer.build_kernels import KERNELS
-from gossamer.pipeline import lower_by_stage
+from gossamer.compilation.build_kernels import KERNELS
+from gossamer.compilation.pipeline import lower_by_stage
 from gossamer_backend import Kernel
 from gossamer_ir.errors import UserError
 from gossamer_ir.interchange.records import Schedule

@@ -8,8 +8,8 @@ from typing import Any, TypeAlias
 import numpy as np
 from script_runs import call, copied
 
-from gossamer.build_kernels import KERNELS
-from gossamer.pipeline import next_stage
+from gossamer.compilation.build_kernels import KERNELS
+from gossamer.compilation.pipeline import next_stage
 from gossamer_backend import Registry
 from gossamer_ir.interchange.records import SCHEDULED_STAGES, Schedule
 from gossamer_ir.interpret.program import InterpretedKernel

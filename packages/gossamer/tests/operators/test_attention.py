@@ -9,9 +9,9 @@ from masks import KINDS
 from scipy import sparse
 
 import gossamer as gs
+from gossamer.compilation.pipeline import lower_by_stage
 from gossamer.operator_calls.operator_program import Variant, module_of
 from gossamer.operators.attention import PROGRAM
-from gossamer.pipeline import lower_by_stage
 from gossamer_formats import from_arrays, from_scipy
 from gossamer_ir.errors import UserError
 from gossamer_ir.interchange.records import Stats

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import gossamer as gs
-from gossamer.targets import is_default_target
+from gossamer.targets.parse_target import is_default_target
 from gossamer_tune.internal_api import FormChoice
 
 MODULE = importlib.import_module("gossamer.operators.matmul_24")

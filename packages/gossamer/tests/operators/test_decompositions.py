@@ -8,7 +8,7 @@ from csr_matrices import integers
 from scipy import sparse
 
 import gossamer as gs
-from gossamer.build_kernels import KERNELS
+from gossamer.compilation.build_kernels import KERNELS
 from gossamer.operators.spmm import SCRIPT
 from gossamer.operators.spmv import SCRIPT as SPMV
 from gossamer_formats import csr

@@ -7,7 +7,7 @@ import pytest
 from scipy import sparse
 
 import gossamer as gs
-from gossamer.build_kernels import KERNELS
+from gossamer.compilation.build_kernels import KERNELS
 from gossamer_formats import SparseTensor, borrow_scipy, from_arrays
 from gossamer_ir.errors import ArgumentError, FormatError
 from gossamer_machine import Grid, Machine

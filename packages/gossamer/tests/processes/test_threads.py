@@ -16,7 +16,7 @@ import race_setup
 from scipy import sparse
 
 import gossamer as gs
-from gossamer.build_kernels import KERNELS, fact_checker
+from gossamer.compilation.build_kernels import KERNELS, fact_checker
 from gossamer_backend.call.threads import reset_num_threads, set_num_threads
 from gossamer_formats import from_scipy
 

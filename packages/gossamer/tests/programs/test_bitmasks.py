@@ -13,9 +13,9 @@ from scipy import sparse
 from script_runs import assert_everywhere, stages
 
 import gossamer as gs
-from gossamer.pipeline import report_for_target
-from gossamer.resolve_target import resolve_elsewhere
-from gossamer.targets import DEFAULT_TARGET
+from gossamer.compilation.pipeline import report_for_target
+from gossamer.targets.parse_target import DEFAULT_TARGET
+from gossamer.targets.resolve_target import resolve_elsewhere
 from gossamer_formats import convert, from_arrays, from_scipy
 from gossamer_formats.descriptions.bitmask import bitmask
 from gossamer_ir.errors import GossamerError

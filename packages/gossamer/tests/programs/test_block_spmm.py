@@ -12,7 +12,7 @@ from block_grids import GRIDS
 from scipy import sparse
 
 import gossamer as gs
-from gossamer.pipeline import lower_by_stage, schedule_for_target, stage_texts
+from gossamer.compilation.pipeline import lower_by_stage, schedule_for_target, stage_texts
 from gossamer_ir.errors import ArgumentError
 from gossamer_ir.interchange.records import Target
 from gossamer_ir.interpret import run

@@ -6,9 +6,9 @@ import pytest
 from script_runs import program
 from sparse_programs import PROGRAMS
 
+from gossamer.compilation.pipeline import flat_module, lower_by_stage
 from gossamer.operator_calls.operator_program import Variant, module_of
 from gossamer.operators import NAMES, operator_named
-from gossamer.pipeline import flat_module, lower_by_stage
 from gossamer_ir.interchange.records import Schedule
 from gossamer_ir.script import parse_module
 from gossamer_lower.bounds_checks.report import bounds_checks_of

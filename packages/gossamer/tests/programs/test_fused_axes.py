@@ -7,8 +7,8 @@ import pytest
 from sparse_programs import SMALL, matrices, values
 
 import gossamer
-from gossamer.build_kernels import KERNELS
-from gossamer.pipeline import lower_by_stage
+from gossamer.compilation.build_kernels import KERNELS
+from gossamer.compilation.pipeline import lower_by_stage
 from gossamer_backend.call.threads import reset_num_threads
 from gossamer_ir.interchange.records import Schedule, Step
 from gossamer_ir.interpret import run

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from gossamer.build_kernels import KERNELS
+from gossamer.compilation.build_kernels import KERNELS
+from gossamer.compilation.pipeline import lower_by_stage
 from gossamer.operators.sddmm import SCRIPT
-from gossamer.pipeline import lower_by_stage
 from gossamer_ir.errors import ArgumentError
 from gossamer_ir.interchange.records import Schedule, Step
 from gossamer_ir.interpret import run

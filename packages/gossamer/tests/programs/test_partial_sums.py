@@ -7,8 +7,8 @@ import pytest
 from scipy import sparse
 
 import gossamer as gs
-from gossamer.pipeline import flat_module, schedule_for_target
-from gossamer.resolve_target import machine_for, resolve_elsewhere
+from gossamer.compilation.pipeline import flat_module, schedule_for_target
+from gossamer.targets.resolve_target import machine_for, resolve_elsewhere
 from gossamer_ir.interchange.records import Stats
 from gossamer_ir.nodes import Allocate
 from gossamer_ir.script import parse_module

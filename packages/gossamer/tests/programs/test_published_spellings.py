@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import gossamer as gs
-from gossamer.pipeline import lower_by_stage
+from gossamer.compilation.pipeline import lower_by_stage
 from gossamer_formats.checks.storage_checks import check_storage
 from gossamer_formats.storage import Storage
 from gossamer_ir.errors import ArgumentError, ParseError, PluginError, UnsupportedError, UserError

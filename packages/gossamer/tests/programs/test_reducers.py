@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from script_runs import assert_everywhere, call, program, results
 
-from gossamer.build_kernels import KERNELS
-from gossamer.pipeline import lower_by_stage
+from gossamer.compilation.build_kernels import KERNELS
+from gossamer.compilation.pipeline import lower_by_stage
 from gossamer_ir.analysis.statements.reductions import identity
 from gossamer_ir.errors import ArgumentError, ScheduleError
 from gossamer_ir.interchange.records import Schedule, Step

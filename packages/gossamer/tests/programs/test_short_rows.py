@@ -7,10 +7,10 @@ import pytest
 from scipy import sparse
 
 import gossamer as gs
+from gossamer.compilation.pipeline import flat_module, schedule_for_target
 from gossamer.operator_calls.operator_program import Variant, module_of
 from gossamer.operators.spmv import PROGRAM
-from gossamer.pipeline import flat_module, schedule_for_target
-from gossamer.resolve_target import resolve_elsewhere
+from gossamer.targets.resolve_target import resolve_elsewhere
 from gossamer_ir.interchange.records import Stats
 from gossamer_ir.nodes import Allocate, Guard
 from gossamer_ir.transform.retype_module import retype_module

@@ -10,8 +10,8 @@ import pytest
 from sparse_programs import ELEMENTS, PROGRAMS, SMALL, TIMES_DENSE, TIMES_VECTOR, matrices
 
 import gossamer
-from gossamer.build_kernels import KERNELS
-from gossamer.pipeline import lower_by_stage, schedule_for_target
+from gossamer.compilation.build_kernels import KERNELS
+from gossamer.compilation.pipeline import lower_by_stage, schedule_for_target
 from gossamer_backend.call.threads import reset_num_threads
 from gossamer_ir.errors import UserError
 from gossamer_ir.interchange.records import Stats, Target

@@ -14,7 +14,7 @@ from scipy import sparse
 from script_runs import assert_everywhere, call, guards
 
 import gossamer as gs
-from gossamer.pipeline import flat_module
+from gossamer.compilation.pipeline import flat_module
 from gossamer_formats import SparseTensor, convert, from_scipy
 from gossamer_formats.descriptions.tiled_csr import MAX_NARROW, tiled_csr
 from gossamer_formats.storage import Storage

@@ -9,9 +9,9 @@ from functools import cache
 
 import pytest
 
+from gossamer.compilation.pipeline import flat_module
 from gossamer.operator_calls.operator_program import Variant, module_of
 from gossamer.operators import operator_named
-from gossamer.pipeline import flat_module
 from gossamer_ir.core.dtypes import DType
 from gossamer_ir.core.expression_kinds import dtype_of
 from gossamer_ir.interchange.records import Stats

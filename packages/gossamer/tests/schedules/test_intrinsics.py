@@ -8,7 +8,7 @@ from scipy import sparse
 from script_runs import call
 from stepwise_schedules import INTRINSICS, integers, require_schedule, step
 
-from gossamer.build_kernels import KERNELS
+from gossamer.compilation.build_kernels import KERNELS
 from gossamer_ir.script import parse_module
 from gossamer_testkit.examples import MATMUL, SPMM
 

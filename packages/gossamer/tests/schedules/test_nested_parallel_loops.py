@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from stepwise_schedules import require_schedule, step
 
-from gossamer.pipeline import lower_by_stage
+from gossamer.compilation.pipeline import lower_by_stage
 from gossamer_backend.call.threads import reset_num_threads, set_num_threads
 from gossamer_ir.errors import ScheduleError
 from gossamer_ir.interchange.records import Schedule

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import gossamer as gs
-from gossamer.pipeline import stage_texts
+from gossamer.compilation.pipeline import stage_texts
 from gossamer_ir.analysis.scalable_vectors import has_scalable_vectors
 from gossamer_ir.errors import UnsupportedError
 from gossamer_ir.interpret import run

@@ -7,8 +7,8 @@ import re
 
 import pytest
 
-from gossamer.pipeline import flat_module, next_stage
-from gossamer.resolve_target import machine_for
+from gossamer.compilation.pipeline import flat_module, next_stage
+from gossamer.targets.resolve_target import machine_for
 from gossamer_ir.interchange.records import Stats
 from gossamer_ir.script import parse_module, print_module
 from gossamer_ir.transform.specialize import specialize

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from gossamer.build_kernels import KERNELS
-from gossamer.pipeline import stage_lowering
-from gossamer.targets import DEFAULT_TARGET
+from gossamer.compilation.build_kernels import KERNELS
+from gossamer.compilation.pipeline import stage_lowering
+from gossamer.targets.parse_target import DEFAULT_TARGET
 from gossamer_backend import Kernel
 from gossamer_ir.errors import ArgumentError, ScheduleError
 from gossamer_ir.interchange.records import Schedule, Target

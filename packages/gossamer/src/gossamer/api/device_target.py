@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 
-from gossamer import resolve_target
+from gossamer.targets import resolve_target
 from gossamer_backend import Device
 from gossamer_ir.errors import PluginError
 from gossamer_ir.support.typed_calls import typed

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from gossamer.build_kernels import KERNELS
+from gossamer.compilation.build_kernels import KERNELS
 from gossamer.einsum_programs.einsum_operands import EinsumOperands, read_operands
 from gossamer.einsum_programs.stored_operands import (
     RESULT_VALUES,
@@ -15,7 +15,7 @@ from gossamer.einsum_programs.stored_operands import (
     program_over_formats,
 )
 from gossamer.einsum_programs.written_program import UPDATES, ReducerName, operand_name, size_name
-from gossamer.targets import DEFAULT_TARGET
+from gossamer.targets.parse_target import DEFAULT_TARGET
 from gossamer_backend import Kernel
 from gossamer_formats import Part, SparseTensor
 from gossamer_formats.internal_api import replace_values

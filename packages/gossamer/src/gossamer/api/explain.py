@@ -7,6 +7,7 @@ from typing import overload
 
 from gossamer.api.compile import ProgramSource, specialized_module
 from gossamer.api.prepare import choice_of
+from gossamer.compilation.pipeline import report_for_target
 from gossamer.operator_calls.operator_program import (
     OperatorProgram,
     Variant,
@@ -15,9 +16,8 @@ from gossamer.operator_calls.operator_program import (
 )
 from gossamer.operator_calls.prepared_formats.chosen_format import PreparedMatrix
 from gossamer.operators import is_operator_name, operator_named
-from gossamer.pipeline import report_for_target
-from gossamer.resolve_target import resolve_elsewhere
-from gossamer.targets import DEFAULT_TARGET
+from gossamer.targets.parse_target import DEFAULT_TARGET
+from gossamer.targets.resolve_target import resolve_elsewhere
 from gossamer_formats import Decomposition, SparseTensor
 from gossamer_ir.core.dtypes import SUM_DTYPES
 from gossamer_ir.interchange.records import ScheduleReport, Stats, Target

@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from gossamer.api.compile import ProgramSource, checked_schedule, specialized_module
-from gossamer.build_kernels import DISTRIBUTIONS, compile_artifact
-from gossamer.resolve_target import registry
-from gossamer.targets import DEFAULT_TARGET
+from gossamer.compilation.build_kernels import DISTRIBUTIONS, compile_artifact
+from gossamer.targets.parse_target import DEFAULT_TARGET
+from gossamer.targets.resolve_target import registry
 from gossamer_backend import Kernel, package_versions
 from gossamer_ir.errors import ArgumentError
 from gossamer_ir.interchange.records import Schedule, Target

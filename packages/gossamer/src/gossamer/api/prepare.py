@@ -12,8 +12,8 @@ from gossamer.operator_calls.operator import Operator
 from gossamer.operator_calls.prepared_formats.chosen_format import CHOICE, PreparedMatrix, in_format
 from gossamer.operator_calls.prepared_formats.row_order import properties_for
 from gossamer.operators import operator_named, product_names
-from gossamer.resolve_target import machine_for
-from gossamer.targets import DEFAULT_TARGET
+from gossamer.targets.parse_target import DEFAULT_TARGET
+from gossamer.targets.resolve_target import machine_for
 from gossamer_backend import get_num_threads
 from gossamer_formats import SparseTensor
 from gossamer_ir.errors import ArgumentError

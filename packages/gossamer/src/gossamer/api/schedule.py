@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from gossamer.api.compile import ProgramSource, specialized_module
-from gossamer.pipeline import stage_lowering
-from gossamer.resolve_target import plugin_of, resolve_elsewhere
-from gossamer.targets import DEFAULT_TARGET
+from gossamer.compilation.pipeline import stage_lowering
+from gossamer.targets.parse_target import DEFAULT_TARGET
+from gossamer.targets.resolve_target import plugin_of, resolve_elsewhere
 from gossamer_ir.interchange.records import Target
 from gossamer_ir.verify import verify
 

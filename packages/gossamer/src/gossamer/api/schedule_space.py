@@ -6,9 +6,9 @@ from collections.abc import Mapping
 
 from gossamer.api.compile import ProgramSource
 from gossamer.api.explain import program_of
-from gossamer.pipeline import space_for_target
-from gossamer.resolve_target import resolve_elsewhere
-from gossamer.targets import DEFAULT_TARGET
+from gossamer.compilation.pipeline import space_for_target
+from gossamer.targets.parse_target import DEFAULT_TARGET
+from gossamer.targets.resolve_target import resolve_elsewhere
 from gossamer_ir.interchange.records import ScheduleSpace, Stats, Target
 
 

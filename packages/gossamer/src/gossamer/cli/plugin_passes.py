@@ -18,7 +18,7 @@ def pass_records(extension: Extension) -> dict[str, PassRecord]:
     `Pass` is a record of its own because plugins do not depend on gossamer-lower. Passes with one name are
     one pass for several stages.
 
-    >>> from gossamer.resolve_target import registry
+    >>> from gossamer.targets.resolve_target import registry
     >>> pass_records(registry.plugin("generic-cpu").backend_extension)
     {}
     """

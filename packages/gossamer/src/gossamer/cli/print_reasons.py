@@ -8,8 +8,8 @@ from rich.table import Table
 from rich.text import Text
 
 from gossamer.cli.console import table_console
-from gossamer.pipeline import report_for_target
-from gossamer.resolve_target import resolve_elsewhere
+from gossamer.compilation.pipeline import report_for_target
+from gossamer.targets.resolve_target import resolve_elsewhere
 from gossamer_ir.interchange.records import Decision, RuleChoice, ScheduleReport, Stats
 from gossamer_ir.nodes import Module
 from gossamer_ir.support.message_texts import either

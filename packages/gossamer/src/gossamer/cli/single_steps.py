@@ -8,10 +8,10 @@ from collections.abc import Iterable
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
-from gossamer import resolve_target
 from gossamer.cli.plugin_passes import extension_points_of, pass_records
-from gossamer.resolve_target import plugin_of
-from gossamer.targets import DEFAULT_TARGET, parse_target
+from gossamer.targets import resolve_target
+from gossamer.targets.parse_target import DEFAULT_TARGET, parse_target
+from gossamer.targets.resolve_target import plugin_of
 from gossamer_ir.errors import ArgumentError, Diagnostic, VerifyError
 from gossamer_ir.interchange.records import Step, Target
 from gossamer_ir.interchange.serialization import loads

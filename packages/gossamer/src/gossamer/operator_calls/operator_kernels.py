@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
-from gossamer.build_kernels import KERNELS
+from gossamer.compilation.build_kernels import KERNELS
 from gossamer.operator_calls.operator_program import (
     OperatorProgram,
     StoredFormat,
@@ -15,7 +15,7 @@ from gossamer.operator_calls.operator_program import (
 from gossamer_ir.interchange.records import Stats, Target
 
 if TYPE_CHECKING:
-    from gossamer.build_kernels import BuiltKernel
+    from gossamer.compilation.build_kernels import BuiltKernel
 
 
 class KernelSpec(NamedTuple):

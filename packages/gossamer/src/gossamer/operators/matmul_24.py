@@ -21,8 +21,8 @@ from gossamer.operator_calls.operands.n_m_matrix import (
 from gossamer.operator_calls.operator import operator
 from gossamer.operator_calls.operator_program import OperatorProgram
 from gossamer.operators.spmm import spmm
-from gossamer.resolve_target import machine_for
-from gossamer.targets import DEFAULT_TARGET, is_default_target
+from gossamer.targets.parse_target import DEFAULT_TARGET, is_default_target
+from gossamer.targets.resolve_target import machine_for
 from gossamer_formats import Array, SparseTensor
 from gossamer_formats.internal_api import VALUE_DTYPES, MemoKey
 from gossamer_ir.core.dtypes import ROUNDED_OPERANDS, SUM_DTYPES

@@ -16,8 +16,8 @@ from msgspec.structs import replace
 from scipy import sparse
 
 import gossamer as gs
-from gossamer.build_kernels import KERNELS
 from gossamer.cli.comparison.baselines import baseline_of
+from gossamer.compilation.build_kernels import KERNELS
 from gossamer.operator_calls.fast_path import plans
 from gossamer.operator_calls.operands.dense_operands import number_operand
 from gossamer.operators import NAMES, operator_named

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from gossamer.resolve_target import registry
+from gossamer.targets.resolve_target import registry
 from gossamer_backend import BackendInfo, ExtensionInfo
 from gossamer_backend.internal_api import unattached_message
 

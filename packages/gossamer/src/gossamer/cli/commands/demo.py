@@ -24,8 +24,8 @@ from gossamer.cli.options import (
     require_range,
 )
 from gossamer.operators import product_names
-from gossamer.resolve_target import resolve_target
-from gossamer.targets import DEFAULT_TARGET
+from gossamer.targets.parse_target import DEFAULT_TARGET
+from gossamer.targets.resolve_target import resolve_target
 from gossamer_backend import get_num_threads, set_num_threads
 from gossamer_formats import SparseTensor, read
 from gossamer_ir.interchange.records import Trace

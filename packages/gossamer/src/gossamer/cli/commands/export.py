@@ -9,7 +9,7 @@ import typer
 from gossamer.cli.options import TargetName, integer_option, require_dtype_option
 from gossamer.cli.scripts import dtype_overrides, operator_module, read_script
 from gossamer.operators import ALL_NAMES
-from gossamer.targets import DEFAULT_TARGET
+from gossamer.targets.parse_target import DEFAULT_TARGET
 from gossamer_formats.internal_api import WIDE_DTYPES
 from gossamer_ir.core.dtypes import INDEX_STORAGE
 from gossamer_ir.errors import ArgumentError

@@ -22,8 +22,8 @@ from gossamer.cli.options import (
     require_range,
 )
 from gossamer.operator_calls.prepared_formats.row_order import properties_for
-from gossamer.resolve_target import machine_for, resolve_elsewhere
-from gossamer.targets import DEFAULT_TARGET
+from gossamer.targets.parse_target import DEFAULT_TARGET
+from gossamer.targets.resolve_target import machine_for, resolve_elsewhere
 from gossamer_backend import get_num_threads, set_num_threads
 from gossamer_formats import SparseTensor, read
 from gossamer_formats.internal_api import WIDE_DTYPES, suffixes_in_words

@@ -8,7 +8,7 @@ import typer
 
 from gossamer.cli.options import TargetName
 from gossamer.cli.read_input import STANDARD_INPUT, read_input
-from gossamer.targets import DEFAULT_TARGET
+from gossamer.targets.parse_target import DEFAULT_TARGET
 from gossamer_ir.nodes import Module
 
 

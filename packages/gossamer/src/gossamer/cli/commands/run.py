@@ -27,8 +27,8 @@ from gossamer.cli.options import (
 )
 from gossamer.cli.streams import print_to_stderr
 from gossamer.operators import NAMES, operator_named
-from gossamer.resolve_target import resolve_target
-from gossamer.targets import DEFAULT_TARGET
+from gossamer.targets.parse_target import DEFAULT_TARGET
+from gossamer.targets.resolve_target import resolve_target
 from gossamer_backend import get_num_threads, set_num_threads
 from gossamer_formats import SparseTensor, read
 from gossamer_formats.internal_api import WIDE_DTYPES, suffixes_in_words

@@ -17,7 +17,7 @@ from gossamer.cli.options import (
 )
 from gossamer.cli.scripts import dtype_overrides, is_script, operator_module, read_script
 from gossamer.operators import operator_named
-from gossamer.targets import DEFAULT_TARGET
+from gossamer.targets.parse_target import DEFAULT_TARGET
 from gossamer_ir.errors import ArgumentError
 from gossamer_ir.interchange.records import Stats
 from gossamer_ir.nodes import STAGES, Module
@@ -105,7 +105,7 @@ def _matrix_stats(path: str, max_bytes: int | None) -> Stats:
 
 
 def _stage_text(module: Module, stage: str, *, target: str, stats: Stats | None) -> str:
-    from gossamer.pipeline import stage_texts
+    from gossamer.compilation.pipeline import stage_texts
 
     texts = stage_texts(module, target=target, stats=stats)
     # Which stages follow the flat one depends on the backend.
@@ -118,7 +118,7 @@ def _stage_text(module: Module, stage: str, *, target: str, stats: Stats | None)
 
 def _check_lines(module: Module, target: str, stats: Stats | None) -> str:
     """Return a line for each bounds check: its loops, and the condition that was not proved."""
-    from gossamer.pipeline import flat_module
+    from gossamer.compilation.pipeline import flat_module
     from gossamer_lower.internal_api import bounds_checks_of
 
     checks = bounds_checks_of(flat_module(module, target=target, stats=stats))

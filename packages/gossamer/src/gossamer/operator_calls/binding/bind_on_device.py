@@ -22,7 +22,7 @@ from gossamer.operator_calls.operands.device_operands import device_view, requir
 from gossamer.operator_calls.operands.matrix_operand import KernelMatrix
 from gossamer.operator_calls.operator_kernels import KernelSpec, kernel_for
 from gossamer.operator_calls.operator_program import OperatorProgram, Variant
-from gossamer.targets import DEFAULT_TARGET, parse_target
+from gossamer.targets.parse_target import DEFAULT_TARGET, parse_target
 from gossamer_backend import BoundCall, Device
 from gossamer_ir.errors import ArgumentError
 from gossamer_ir.interchange.records import Target
@@ -80,7 +80,7 @@ def bind_scaling(
 
 
 def _backend_of(target: Target) -> ValidatingBackend:
-    from gossamer.resolve_target import resolve_target  # only for arrays of a device
+    from gossamer.targets.resolve_target import resolve_target  # only for arrays of a device
 
     return resolve_target(target)[0]
 

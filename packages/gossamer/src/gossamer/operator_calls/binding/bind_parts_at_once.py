@@ -11,11 +11,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gossamer.build_kernels import KERNELS
+from gossamer.compilation.build_kernels import KERNELS
 from gossamer.operator_calls.operands.checked_operands import Operands
 from gossamer.operator_calls.operands.matrix_in_parts import MatrixInParts
 from gossamer.operator_calls.operator_program import OperatorProgram, Variant, module_of
-from gossamer.resolve_target import machine_for
+from gossamer.targets.resolve_target import machine_for
 from gossamer_backend import BoundCall
 from gossamer_formats import Array, Decomposition
 from gossamer_formats.internal_api import MemoKey, SparsityPattern

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from importlib import import_module
 
-from gossamer.build_kernels import program_kernel
-from gossamer.targets import DEFAULT_TARGET
+from gossamer.compilation.build_kernels import program_kernel
+from gossamer.targets.parse_target import DEFAULT_TARGET
 from gossamer_backend import Kernel
 from gossamer_backend.internal_api import ArrayTest, compile_tests
 from gossamer_ir.nodes import Module

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from numpy import ndarray
 
 from gossamer.operator_calls.row_ranges import is_made_in_ranges
-from gossamer.targets import DEFAULT_TARGET
+from gossamer.targets.parse_target import DEFAULT_TARGET
 from gossamer_backend import get_num_threads
 from gossamer_formats import SparseTensor
 from gossamer_formats.internal_api import WIDE_DTYPES, MemoKey, is_format
@@ -242,7 +242,7 @@ def _history(matrix: SparseTensor, program: OperatorProgram, sizes: tuple[int, .
 def _choice(matrix: SparseTensor, sizes: tuple[int, ...]) -> FormatChoice:
     """Return the choice among formats in which results are the same but for rounding."""
     from gossamer.operator_calls.prepared_formats.row_order import properties_for
-    from gossamer.resolve_target import machine_for
+    from gossamer.targets.resolve_target import machine_for
     from gossamer_tune import Workload, choose_format
 
     features = sizes[0] if sizes else None

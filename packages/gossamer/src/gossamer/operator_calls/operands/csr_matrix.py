@@ -7,11 +7,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gossamer.build_kernels import fact_checker
+from gossamer.compilation.build_kernels import fact_checker
 from gossamer.operator_calls.operands.long_rows import MAX_SUM, piece_offsets
 from gossamer.operator_calls.operator_kernels import KernelSpec
 from gossamer.operator_calls.operator_program import OperatorProgram, Variant
-from gossamer.targets import DEFAULT_TARGET
+from gossamer.targets.parse_target import DEFAULT_TARGET
 from gossamer_formats import (
     Array,
     SparseTensor,

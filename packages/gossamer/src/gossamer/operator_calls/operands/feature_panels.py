@@ -14,8 +14,8 @@ import numpy as np
 from gossamer.operator_calls.operands.checked_operands import Operands
 from gossamer.operator_calls.operands.dense_operands import output_array
 from gossamer.operator_calls.operands.matrix_operand import MatrixOperand
-from gossamer.resolve_target import machine_for
-from gossamer.targets import DEFAULT_TARGET
+from gossamer.targets.parse_target import DEFAULT_TARGET
+from gossamer.targets.resolve_target import machine_for
 from gossamer_formats import Array
 from gossamer_ir.interchange.records import Target
 

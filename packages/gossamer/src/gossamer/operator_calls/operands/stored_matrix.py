@@ -10,7 +10,7 @@ import msgspec
 import numpy as np
 from msgspec.structs import replace
 
-from gossamer.build_kernels import fact_checker
+from gossamer.compilation.build_kernels import fact_checker
 from gossamer.operator_calls.operands.long_rows import MAX_SUM
 from gossamer.operator_calls.operator_kernels import KernelSpec
 from gossamer.operator_calls.operator_program import (
@@ -20,7 +20,7 @@ from gossamer.operator_calls.operator_program import (
     Variant,
     module_of,
 )
-from gossamer.targets import DEFAULT_TARGET
+from gossamer.targets.parse_target import DEFAULT_TARGET
 from gossamer_formats import Array, SparseTensor, Storage, check_storage, format_named
 from gossamer_formats.internal_api import (
     FORMATS,
@@ -219,8 +219,8 @@ def _fixed_sizes(format: FormatDescription) -> tuple[str, ...]:
 def _is_scheduled(program: OperatorProgram, format: StoredFormat, target: str | Target) -> bool:
     """Return whether the schedule of a program over a format makes a conversion to CSR superfluous on a
     target: rules for CPUs know other formats than those for grids of threads."""
-    from gossamer.pipeline import report_for_target
-    from gossamer.resolve_target import resolve_elsewhere
+    from gossamer.compilation.pipeline import report_for_target
+    from gossamer.targets.resolve_target import resolve_elsewhere
     from gossamer_ir.errors import FormatError
 
     # Blocks of one row and one column are elements: CSR has less to read.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from gossamer.targets import DEFAULT_TARGET
+from gossamer.targets.parse_target import DEFAULT_TARGET
 from gossamer_formats import Array, SparseTensor
 from gossamer_formats.internal_api import MemoKey
 from gossamer_ir.nodes import Module
@@ -38,7 +38,7 @@ def _found_order(matrix: SparseTensor) -> Array:
 
 
 def _compile(module: Module) -> Any:
-    from gossamer.build_kernels import KERNELS
+    from gossamer.compilation.build_kernels import KERNELS
 
     return KERNELS.build_module(module, target=DEFAULT_TARGET).kernel
 

@@ -15,9 +15,13 @@ from weakref import WeakValueDictionary
 
 import msgspec
 
-from gossamer.pipeline import lower_for, schedule_for_target, stats_for_rules
-from gossamer.resolve_target import extension_entry_points, resolve_elsewhere, resolve_target
-from gossamer.targets import DEFAULT_TARGET, parse_target
+from gossamer.compilation.pipeline import lower_for, schedule_for_target, stats_for_rules
+from gossamer.targets.parse_target import DEFAULT_TARGET, parse_target
+from gossamer.targets.resolve_target import (
+    extension_entry_points,
+    resolve_elsewhere,
+    resolve_target,
+)
 from gossamer_backend import (
     ArtifactCache,
     FactChecker,

@@ -5,7 +5,7 @@ import pytest
 from scipy import sparse
 
 import gossamer as gs
-from gossamer.resolve_target import registry
+from gossamer.targets.resolve_target import registry
 from gossamer_emulation.emulator import emulator_of
 from gossamer_generic_cpu.target.emulation import emulated_machine
 from gossamer_ir.errors import UserError

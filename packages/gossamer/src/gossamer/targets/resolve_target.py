@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from gossamer.targets import parse_target
+from gossamer.targets.parse_target import parse_target
 from gossamer_backend import Registry
 from gossamer_ir.errors import ArgumentError
 from gossamer_ir.interchange.records import Target

@@ -7,7 +7,7 @@ import gc
 import pytest
 
 import gossamer as gs
-from gossamer import build_kernels
+from gossamer.compilation import build_kernels
 from gossamer_ir.errors import ArgumentError
 
 SCRIPT = """

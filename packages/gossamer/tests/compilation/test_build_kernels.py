@@ -18,7 +18,7 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from gossamer.build_kernels import KERNELS
+from gossamer.compilation.build_kernels import KERNELS
 from gossamer_backend import ArtifactCache
 from gossamer_backend.cache.entry import pack_entry
 from gossamer_ir.script import parse_module

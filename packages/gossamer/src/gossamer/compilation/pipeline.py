@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
-from gossamer.resolve_target import plugin_of, resolve_elsewhere
-from gossamer.targets import DEFAULT_TARGET
+from gossamer.targets.parse_target import DEFAULT_TARGET
+from gossamer.targets.resolve_target import plugin_of, resolve_elsewhere
 from gossamer_ir.errors import ScheduleError, UnsupportedError
 from gossamer_ir.interchange.records import (
     LOWERING_PASSES,

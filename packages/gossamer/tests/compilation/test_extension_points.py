@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from gossamer.pipeline import lower_by_stage
-from gossamer.resolve_target import extension_points, registry
+from gossamer.compilation.pipeline import lower_by_stage
+from gossamer.targets.resolve_target import extension_points, registry
 from gossamer_backend.plugin_api import Pass
 from gossamer_ir.errors import PluginError
 from gossamer_ir.interchange.records import Schedule, Target

@@ -1,0 +1,1 @@
+"""From a module to a kernel: schedules, passes, the backend, and caches of kernels."""

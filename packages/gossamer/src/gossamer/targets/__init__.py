@@ -1,0 +1,1 @@
+"""Targets as arguments, and the plugins and backends that they name."""
