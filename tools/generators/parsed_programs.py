@@ -1,4 +1,5 @@
-"""The parsed scripts of operators and checks in `gossamer/parsed_programs`, as code that makes their modules.
+"""The parsed scripts of operators and checks in `gossamer/operator_calls/parsed_programs`, as code that
+makes their modules.
 
 The first calls of an operator take them from there, so that they need not import the parser: importing it and
 parsing a script takes ten times as long as importing the result.
@@ -18,7 +19,7 @@ from gossamer_ir.nodes import Module, Node
 from gossamer_ir.script import parse_module
 from tools import ROOT
 
-PACKAGE = ROOT / "packages/gossamer/src/gossamer/parsed_programs"
+PACKAGE = ROOT / "packages/gossamer/src/gossamer/operator_calls/parsed_programs"
 _WIDTH = 100
 _HEADER = '''\
 """The module of {of}; `python -m tools.generate parsed_programs` writes this file."""

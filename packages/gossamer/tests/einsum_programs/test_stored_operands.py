@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 import scipy.sparse
 
+from gossamer.einsum_programs.dense_program import EinsumProgram
 from gossamer.einsum_programs.stored_operands import program_over_formats
 from gossamer.einsum_programs.subscripts import parse_subscripts
-from gossamer.einsum_programs.written_program import EinsumProgram
 from gossamer_formats import SparseTensor, csr
 from gossamer_ir.errors import ArgumentError
 

@@ -65,5 +65,5 @@ def test_a_first_call_imports_only_modules_that_it_needs(name, imported):
 def test_a_second_call_compiles_its_check_without_the_parser_and_without_rules(imported):
     first, modules = (imported("spmm", calls=calls) for calls in (1, 2))
     added = set(modules) - set(first)
-    assert "gossamer.parsed_programs.index_check_int32" in added
+    assert "gossamer.operator_calls.parsed_programs.index_check_int32" in added
     assert [name for name in added if name.startswith(("gossamer_ir.script", RULES))] == []

@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 
 from gossamer.compilation.build_kernels import KERNELS
+from gossamer.einsum_programs.dense_program import UPDATES, ReducerName, operand_name, size_name
 from gossamer.einsum_programs.einsum_operands import EinsumOperands, read_operands
 from gossamer.einsum_programs.stored_operands import (
     RESULT_VALUES,
     operand_part,
     program_over_formats,
 )
-from gossamer.einsum_programs.written_program import UPDATES, ReducerName, operand_name, size_name
 from gossamer.targets.parse_target import DEFAULT_TARGET
 from gossamer_backend import Kernel
 from gossamer_formats import Part, SparseTensor

@@ -8,8 +8,8 @@ from typing import Any, get_args
 import msgspec
 import numpy as np
 
+from gossamer.einsum_programs.dense_program import EinsumProgram, ReducerName
 from gossamer.einsum_programs.subscripts import Subscripts, parse_subscripts, require_operand_count
-from gossamer.einsum_programs.written_program import EinsumProgram, ReducerName
 from gossamer_formats import Decomposition, SparseTensor
 from gossamer_ir.errors import ArgumentError, UnsupportedError
 from gossamer_ir.support.arrays import Array

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from msgspec.structs import replace
 
-from gossamer.einsum_programs.written_program import EinsumProgram, operand_name, written_program
+from gossamer.einsum_programs.dense_program import EinsumProgram, dense_program, operand_name
 from gossamer_ir.errors import ArgumentError
 from gossamer_ir.nodes import FormatDescription, Module
 from gossamer_ir.transform.decomposition.decomposition_error import DecompositionError
@@ -26,7 +26,7 @@ def program_over_formats(
 
     Raises `ArgumentError` (`einsum.format`) for a format that the program cannot use.
     """
-    module = written_program(program, fixed)
+    module = dense_program(program, fixed)
     try:
         for number, description in formats.items():
             if number != program.iterated:

@@ -85,7 +85,7 @@ def attention(
 PROGRAM = OperatorProgram(
     "attention",
     SCRIPT,
-    parsed="gossamer.parsed_programs.attention",
+    parsed="gossamer.operator_calls.parsed_programs.attention",
     buffers=("Q", "K", "V", "Scale", "Out", "P", "Most", "Total"),
     features="feat_size",
     values=None,

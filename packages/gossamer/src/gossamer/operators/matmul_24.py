@@ -104,7 +104,7 @@ SCRIPT = _script("float32")
 PROGRAM = OperatorProgram(
     "matmul_24",
     SCRIPT,
-    parsed="gossamer.parsed_programs.matmul_24",
+    parsed="gossamer.operator_calls.parsed_programs.matmul_24",
     buffers=("A", "B", "C"),
     features="feat_size",
     special=tuple(

@@ -46,7 +46,7 @@ def sddmm(
 PROGRAM = OperatorProgram(
     "sddmm",
     SCRIPT,
-    parsed="gossamer.parsed_programs.sddmm",
+    parsed="gossamer.operator_calls.parsed_programs.sddmm",
     buffers=("X", "Y", "Out"),
     features="feat_size",
     values=None,

@@ -45,7 +45,7 @@ def csrmm(
 PROGRAM = OperatorProgram(
     "spmm",
     SCRIPT,
-    parsed="gossamer.parsed_programs.spmm",
+    parsed="gossamer.operator_calls.parsed_programs.spmm",
     buffers=("A", "B", "C"),
     features="feat_size",
     sums_rows=True,

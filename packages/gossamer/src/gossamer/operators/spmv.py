@@ -40,7 +40,11 @@ def csrmv(
 """
 
 PROGRAM = OperatorProgram(
-    "spmv", SCRIPT, parsed="gossamer.parsed_programs.spmv", buffers=("A", "X", "Y"), sums_rows=True
+    "spmv",
+    SCRIPT,
+    parsed="gossamer.operator_calls.parsed_programs.spmv",
+    buffers=("A", "X", "Y"),
+    sums_rows=True,
 )
 
 

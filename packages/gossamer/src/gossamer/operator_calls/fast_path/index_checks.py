@@ -12,8 +12,8 @@ from gossamer_backend.internal_api import ArrayTest, compile_tests
 from gossamer_ir.nodes import Module
 
 PARSED_CHECKS = {
-    "int32": "gossamer.parsed_programs.index_check_int32",
-    "int64": "gossamer.parsed_programs.index_check_int64",
+    "int32": "gossamer.operator_calls.parsed_programs.index_check_int32",
+    "int64": "gossamer.operator_calls.parsed_programs.index_check_int64",
 }
 """The modules that have the parsed program, by the dtype of both index arrays: SciPy gives them the same."""
 

@@ -37,5 +37,5 @@ def test_the_module_of_an_operator_needs_no_parser():
     modules = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=True
     ).stdout.split()
-    assert "gossamer.parsed_programs.spmv" in modules
+    assert "gossamer.operator_calls.parsed_programs.spmv" in modules
     assert "gossamer_ir.script.parse" not in modules

@@ -1,14 +1,14 @@
 """The program of a sum of products: its loops are in the order of the iterated operand, and it is valid."""
 
+from gossamer.einsum_programs.dense_program import EinsumProgram, dense_program
 from gossamer.einsum_programs.subscripts import parse_subscripts
-from gossamer.einsum_programs.written_program import EinsumProgram, written_program
 from gossamer_ir.verify import verify
 from gossamer_testkit.show import body_text
 
 
 def text(subscripts, iterated=0, **options):
     program = EinsumProgram(parse_subscripts(subscripts), "float64", iterated, **options)
-    return body_text(verify(written_program(program, {"k": 8})))
+    return body_text(verify(dense_program(program, {"k": 8})))
 
 
 def test_loops_are_in_the_order_of_the_iterated_operand():

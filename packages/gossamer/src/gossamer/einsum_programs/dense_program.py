@@ -74,7 +74,7 @@ def var_of(letter: str) -> str:
     return letter if letter.islower() else f"upper_{letter.lower()}"
 
 
-def written_program(program: EinsumProgram, fixed: Mapping[str, int]) -> Module:
+def dense_program(program: EinsumProgram, fixed: Mapping[str, int]) -> Module:
     """Return the program with all operands stored densely; letters of `fixed` have constant sizes."""
     return parse_module("\n".join(_lines(program, fixed)) + "\n")
 

@@ -1,1 +1,0 @@
-"""The modules of the scripts of operators, one file each, as Python code that is generated."""
