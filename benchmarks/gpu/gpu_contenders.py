@@ -96,7 +96,7 @@ def _bound_n_m(case: OperatorCase, out: Any, placed: Any, target: str) -> Any:
     from gossamer.operators.matmul_24 import PROGRAM, checked_operands
     from gossamer_formats import prune
     from gossamer_formats.internal_api import VALUE_DTYPES, value_array_dtype
-    from gossamer_ir.intrinsics.float8_operands import FLOAT8_OPERANDS
+    from gossamer_machine.intrinsics.float8_operands import FLOAT8_OPERANDS
 
     dtype = str(case.value_dtype)
     left, right = case.operands

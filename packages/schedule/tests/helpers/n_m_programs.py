@@ -1,6 +1,6 @@
 """Products of N:M matrices and dense ones."""
 
-from gossamer_ir.intrinsics.float8_operands import float8_text
+from gossamer_machine.intrinsics.float8_operands import float8_text
 
 PROGRAM = """
 @T.prim_func

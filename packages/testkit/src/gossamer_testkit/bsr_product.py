@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from gossamer_ir.core.dtypes import SUM_DTYPES, stored_operand_dtype
-from gossamer_ir.intrinsics.block_products import factor_text
 from gossamer_ir.nodes import Module
 from gossamer_ir.script import parse_module
 from gossamer_ir.transform.specialize import specialize
+from gossamer_machine.intrinsics.block_products import factor_text
 
 _SCRIPT = """
 @T.prim_func

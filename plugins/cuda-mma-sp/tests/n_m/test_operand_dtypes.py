@@ -6,7 +6,7 @@ import pytest
 
 from gossamer_cuda_mma_sp.n_m.operand_dtypes import OPERAND_DTYPES
 from gossamer_ir.core.dtypes import SUM_DTYPES
-from gossamer_ir.intrinsics.n_m_operands import SPECIAL_OPERANDS, n_m_operands
+from gossamer_machine.intrinsics.n_m_operands import SPECIAL_OPERANDS, n_m_operands
 
 
 @pytest.mark.parametrize(

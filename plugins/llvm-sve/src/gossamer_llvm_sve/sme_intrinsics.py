@@ -10,7 +10,10 @@ from __future__ import annotations
 
 from gossamer_ir.core.dtypes import vscale_factor
 from gossamer_ir.interchange.records import Intrinsic
-from gossamer_ir.intrinsics.block_products import block_product_function, block_product_semantics
+from gossamer_machine.intrinsics.block_products import (
+    block_product_function,
+    block_product_semantics,
+)
 
 _IMPLEMENTATION = """
     for i_0 in T.serial((rows + ROWS - 1) // ROWS):

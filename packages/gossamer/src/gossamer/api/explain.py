@@ -21,8 +21,8 @@ from gossamer.targets.resolve_target import resolve_elsewhere
 from gossamer_formats import Decomposition, SparseTensor
 from gossamer_ir.core.dtypes import SUM_DTYPES
 from gossamer_ir.interchange.records import ScheduleReport, Stats, Target
-from gossamer_ir.intrinsics.n_m_operands import n_m_operands
 from gossamer_ir.nodes import Module
+from gossamer_machine.intrinsics.n_m_operands import n_m_operands
 from gossamer_tune import FormatChoice
 
 

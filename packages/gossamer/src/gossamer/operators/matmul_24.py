@@ -27,10 +27,10 @@ from gossamer_formats import Array, SparseTensor
 from gossamer_formats.internal_api import VALUE_DTYPES, MemoKey
 from gossamer_ir.core.dtypes import ROUNDED_OPERANDS, SUM_DTYPES
 from gossamer_ir.interchange.records import Decision, Target
-from gossamer_ir.intrinsics.block_products import factor_text
-from gossamer_ir.intrinsics.float8_operands import FLOAT8_OPERANDS
-from gossamer_ir.intrinsics.n_m_operands import SPECIAL_OPERANDS, n_m_operands
 from gossamer_machine import Machine
+from gossamer_machine.intrinsics.block_products import factor_text
+from gossamer_machine.intrinsics.float8_operands import FLOAT8_OPERANDS
+from gossamer_machine.intrinsics.n_m_operands import SPECIAL_OPERANDS, n_m_operands
 from gossamer_tune.internal_api import (
     LIBRARY_DTYPES,
     FormChoice,

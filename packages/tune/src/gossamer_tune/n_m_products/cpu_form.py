@@ -20,8 +20,8 @@ from __future__ import annotations
 import numpy as np
 
 from gossamer_ir.core.dtypes import SCALARS, SUM_DTYPES
-from gossamer_ir.intrinsics.n_m_operands import n_m_operands
 from gossamer_machine import Machine
+from gossamer_machine.intrinsics.n_m_operands import n_m_operands
 from gossamer_tune.n_m_products.product_form import FormChoice, ProductForm, name_of_form
 
 DENSE_CYCLES, CSR_CYCLES, UNCACHED_CSR_CYCLES, N_M_CYCLES = 1.6, 1.3, 2.4, 3.0

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from gossamer_cuda_mma_sp.intrinsics.product_intrinsics import ProductIntrinsic
 from gossamer_ir.interchange.records import Intrinsic
-from gossamer_ir.intrinsics.block_products import (
+from gossamer_machine.intrinsics.block_products import (
     block_product_function,
     block_product_semantics,
     factor_text,

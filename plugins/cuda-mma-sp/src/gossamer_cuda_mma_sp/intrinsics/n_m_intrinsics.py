@@ -12,7 +12,7 @@ from gossamer_cuda_mma_sp.intrinsics.product_intrinsics import ProductIntrinsic
 from gossamer_cuda_mma_sp.n_m.n_m_patterns import NMPattern
 from gossamer_cuda_mma_sp.n_m.operand_dtypes import operand_dtype_named
 from gossamer_ir.interchange.records import Intrinsic
-from gossamer_ir.intrinsics.block_products import factor_text
+from gossamer_machine.intrinsics.block_products import factor_text
 
 _HEADER = """
 @T.prim_func

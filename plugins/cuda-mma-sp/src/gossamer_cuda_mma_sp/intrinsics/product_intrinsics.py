@@ -13,8 +13,8 @@ from gossamer_cuda_mma_sp.n_m.n_m_patterns import NMPattern
 from gossamer_cuda_mma_sp.n_m.operand_dtypes import operand_dtype_named
 from gossamer_cuda_mma_sp.target.gpu import Gpu
 from gossamer_ir.core.dtypes import SCALARS
-from gossamer_ir.intrinsics.n_m_operands import n_m_operands
 from gossamer_machine import ProductTile
+from gossamer_machine.intrinsics.n_m_operands import n_m_operands
 
 TILE = 32
 """The rows and the features of a tile of a warp: the largest square one whose sums, operands and metadata fit

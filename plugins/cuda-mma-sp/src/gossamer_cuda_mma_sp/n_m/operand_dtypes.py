@@ -12,8 +12,8 @@ from gossamer_cuda_mma_sp.n_m.n_m_patterns import (
     NMPattern,
 )
 from gossamer_ir.errors import ArgumentError
-from gossamer_ir.intrinsics.n_m_operands import SPECIAL_OPERANDS
 from gossamer_ir.support.arrays import Array
+from gossamer_machine.intrinsics.n_m_operands import SPECIAL_OPERANDS
 
 
 class OperandDType(msgspec.Struct, frozen=True):

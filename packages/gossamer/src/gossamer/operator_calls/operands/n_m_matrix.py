@@ -15,8 +15,8 @@ from gossamer_formats import Array, SparseTensor
 from gossamer_formats.internal_api import VALUE_DTYPES, MemoKey, converted_values
 from gossamer_ir.core.dtypes import SUM_DTYPES
 from gossamer_ir.errors import ArgumentError, FormatError
-from gossamer_ir.intrinsics.n_m_operands import SPECIAL_OPERANDS, NMOperands, n_m_operands
 from gossamer_ir.support.message_texts import amount, either
+from gossamer_machine.intrinsics.n_m_operands import SPECIAL_OPERANDS, NMOperands, n_m_operands
 
 
 class NMMatrix(msgspec.Struct, frozen=True, eq=False):

@@ -6,8 +6,8 @@ from __future__ import annotations
 import msgspec
 
 from gossamer_ir.core.expression_kinds import dtype_of
-from gossamer_ir.intrinsics.float8_operands import float8_factor
 from gossamer_ir.nodes import Binary, Call, Cast, Expr, Load
+from gossamer_machine.intrinsics.float8_operands import float8_factor
 
 
 class ProductFactors(msgspec.Struct, frozen=True):

@@ -26,9 +26,9 @@ from gossamer_cuda_mma_sp.n_m.n_m_patterns import (
 )
 from gossamer_ir.arith.affine import Affine, affine_of
 from gossamer_ir.core.build import ZERO, integer_value
-from gossamer_ir.intrinsics.float8_operands import float8_factor
 from gossamer_ir.nodes import Binary, Buffer, Call, Cast, Expr, For, Let, Load, Stmt, Store, Var
 from gossamer_ir.traversal.substitute import resolve
+from gossamer_machine.intrinsics.float8_operands import float8_factor
 
 _PATTERNS = {2: ONE_OF_TWO, 3: TWO_OF_FOUR, 4: FOUR_OF_EIGHT}
 """The pattern of a fragment of A, by the number of its dimensions."""

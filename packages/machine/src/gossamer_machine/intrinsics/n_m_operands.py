@@ -6,7 +6,7 @@ from __future__ import annotations
 import msgspec
 
 from gossamer_ir.core.dtypes import ROUNDED_OPERANDS, SUM_DTYPES
-from gossamer_ir.intrinsics.float8_operands import FLOAT8_OPERANDS
+from gossamer_machine.intrinsics.float8_operands import FLOAT8_OPERANDS
 
 
 class NMOperands(msgspec.Struct, frozen=True):

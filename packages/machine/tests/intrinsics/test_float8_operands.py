@@ -7,14 +7,14 @@ import pytest
 
 from gossamer_ir.core.build import index_var
 from gossamer_ir.interpret import run
-from gossamer_ir.intrinsics.float8_operands import (
+from gossamer_ir.nodes import Binary, Const, Load
+from gossamer_ir.script import parse_module
+from gossamer_machine.intrinsics.float8_operands import (
     FLOAT8_OPERANDS,
     float8_factor,
     float8_text,
     float8_value,
 )
-from gossamer_ir.nodes import Binary, Const, Load
-from gossamer_ir.script import parse_module
 
 SCRIPT = """
 @T.prim_func

@@ -7,7 +7,7 @@ and of features may have any values.
 from __future__ import annotations
 
 from gossamer_ir.core.dtypes import ROUNDED_OPERANDS, SUM_DTYPES, stored_operand_dtype
-from gossamer_ir.intrinsics.float8_operands import FLOAT8_OPERANDS, float8_text
+from gossamer_machine.intrinsics.float8_operands import FLOAT8_OPERANDS, float8_text
 
 _HEADER = """
 @T.prim_func

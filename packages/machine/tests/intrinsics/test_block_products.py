@@ -7,9 +7,9 @@ import pytest
 
 from gossamer_ir.core.dtypes import SUM_DTYPES
 from gossamer_ir.interpret import run
-from gossamer_ir.intrinsics.block_products import block_product_semantics
-from gossamer_ir.intrinsics.n_m_operands import SPECIAL_OPERANDS, n_m_operands
 from gossamer_ir.script import parse_module
+from gossamer_machine.intrinsics.block_products import block_product_semantics
+from gossamer_machine.intrinsics.n_m_operands import SPECIAL_OPERANDS, n_m_operands
 
 
 @pytest.mark.parametrize("dtype", ["float16", "float64", "int8"])
