@@ -17,7 +17,7 @@ from functools import cache
 import numpy as np
 
 from benchmarks.gpu.encoded_integers import UNSIGNED_DTYPES, encoded_integers
-from gossamer_cuda_mma_sp.codegen.instruction_kernel import instruction_kernels_ptx, operand_counts
+from benchmarks.gpu.instruction_kernels.warp_kernels import instruction_kernels_ptx, operand_counts
 from gossamer_cuda_mma_sp.device.gpu_device import GpuDevice, gpu_device
 from gossamer_cuda_mma_sp.driver.cuda_driver import DEFAULT_STREAM
 from gossamer_cuda_mma_sp.driver.interpreter_driver import InterpreterDriver

@@ -26,7 +26,7 @@ from benchmarks.gpu.instruction_checks import (
     random_integers,
     structured_matrix,
 )
-from gossamer_cuda_mma_sp.codegen.warpgroup_kernel import (
+from benchmarks.gpu.instruction_kernels.warpgroup_kernels import (
     IMAGE_BYTES,
     WarpgroupUse,
     warpgroup_kernels_ptx,

@@ -5,7 +5,7 @@ import numpy as np
 from n_m_matrices import random_elements, random_n_m
 from sparse_mma_lanes import BITS, metadata_place
 
-from gossamer_cuda_mma_sp.codegen.warpgroup_kernel import IMAGE_BYTES, warpgroup_kernels_ptx
+from benchmarks.gpu.instruction_kernels.warpgroup_kernels import IMAGE_BYTES, warpgroup_kernels_ptx
 from gossamer_cuda_mma_sp.driver.interpreter_driver import InterpreterDriver
 from gossamer_cuda_mma_sp.n_m.compress import compress
 from gossamer_cuda_mma_sp.n_m.metadata_words import nibbles_of_words

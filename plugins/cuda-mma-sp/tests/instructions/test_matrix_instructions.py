@@ -3,7 +3,7 @@
 import pytest
 from assembler import assembled
 
-from gossamer_cuda_mma_sp.codegen.instruction_kernel import instruction_kernels_ptx
+from benchmarks.gpu.instruction_kernels.warp_kernels import instruction_kernels_ptx
 from gossamer_cuda_mma_sp.instructions.matrix_instructions import (
     MATRIX_INSTRUCTIONS,
     PTX_TYPES,

@@ -8,7 +8,7 @@ from cuda_toolchain import toolchain_program
 from disassembler import count_of, opcodes
 from warpgroup_operands import GPU
 
-from gossamer_cuda_mma_sp.codegen.warpgroup_kernel import (
+from benchmarks.gpu.instruction_kernels.warpgroup_kernels import (
     WarpgroupUse,
     warpgroup_kernels_ptx,
     warpgroup_uses,

@@ -5,7 +5,7 @@ import re
 import pytest
 from warpgroup_operands import GPU, WarpgroupProblem
 
-from gossamer_cuda_mma_sp.codegen.warpgroup_kernel import WarpgroupUse, warpgroup_kernels_ptx
+from benchmarks.gpu.instruction_kernels.warpgroup_kernels import WarpgroupUse, warpgroup_kernels_ptx
 from gossamer_cuda_mma_sp.instructions.warpgroup_instructions import warpgroup_instruction
 from gossamer_cuda_mma_sp.interpreter.memory import DeviceFaultError
 from gossamer_ir.errors import InternalError

@@ -3,11 +3,13 @@
 import numpy as np
 import pytest
 
-from gossamer_cuda_mma_sp.codegen.instruction_kernel import instruction_kernels_ptx, operand_counts
+from benchmarks.gpu.instruction_kernels.warp_kernels import instruction_kernels_ptx, operand_counts
 from gossamer_cuda_mma_sp.driver.interpreter_driver import InterpreterDriver
 from gossamer_cuda_mma_sp.instructions.matrix_instructions import MatrixInstruction
 from gossamer_cuda_mma_sp.target.gpu import gpu_of
 from gossamer_ir.interchange.records import Target
+
+pytestmark = [pytest.mark.unserialized, pytest.mark.no_error_examples]
 
 PAIR_OF_ONES = 0x3C003C00
 DENSE = MatrixInstruction(16, "float16", "float16", "float32")

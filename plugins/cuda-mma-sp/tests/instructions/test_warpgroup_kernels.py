@@ -6,7 +6,7 @@ from assembler import assembled
 from disassembler import assembled_without_spills
 from warpgroup_operands import GPU, WarpgroupProblem
 
-from gossamer_cuda_mma_sp.codegen.warpgroup_kernel import WarpgroupUse, warpgroup_kernels_ptx
+from benchmarks.gpu.instruction_kernels.warpgroup_kernels import WarpgroupUse, warpgroup_kernels_ptx
 from gossamer_cuda_mma_sp.instructions.warpgroup_instructions import warpgroup_instruction
 
 WIDEST = warpgroup_instruction(256, "float16", "float16", "float32")

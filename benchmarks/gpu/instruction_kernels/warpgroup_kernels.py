@@ -1,5 +1,4 @@
-"""Kernels that execute one instruction of a warpgroup on registers and shared memory of the caller, to check
-what hardware does."""
+"""Kernels that execute one instruction of a warpgroup, on registers and shared memory of the caller."""
 
 from __future__ import annotations
 
@@ -8,7 +7,12 @@ from itertools import chain
 
 import msgspec
 
-from gossamer_cuda_mma_sp.codegen.ptx import TRIPLE, without_externals
+from benchmarks.gpu.instruction_kernels.lane_registers import (
+    LANE_NUMBER,
+    load_register,
+    ptx_of_kernels,
+    store_register,
+)
 from gossamer_cuda_mma_sp.instructions.warpgroup_instructions import (
     A_REGISTERS,
     WARPGROUP_LANES,
@@ -18,13 +22,10 @@ from gossamer_cuda_mma_sp.target.architectures import ARCHITECTURES
 from gossamer_cuda_mma_sp.target.gpu import Gpu
 from gossamer_ir.errors import ArgumentError
 from gossamer_llvm import PROXY_FENCE, WarpgroupOperands, warpgroup_assembly
-from gossamer_llvm.optimization import parse
-from gossamer_llvm.target_machines import cross_target_machine
 
 IMAGE_BYTES = 24576
 """The bytes of shared memory that a kernel copies from its caller: A and B of the largest instruction."""
 _COPY_BYTES = 16
-_LANE = "llvm.nvvm.read.ptx.sreg.tid.x"
 _BARRIER = "llvm.nvvm.barrier.cta.sync.aligned.all"
 
 
@@ -96,11 +97,8 @@ def warpgroup_kernels_ptx(uses: Iterable[WarpgroupUse], gpu: Gpu) -> str:
                 f"{' or '.join(having)}.",
             )
         functions.append(_definition(number, use))
-    declarations = (f"declare i32 @{_LANE}()", f"declare void @{_BARRIER}(i32)")
-    machine = cross_target_machine(TRIPLE, cpu=gpu.architecture.name, features=gpu.llvm_features)
-    parsed = parse("\n".join((*declarations, *functions)))
-    parsed.triple = TRIPLE
-    return without_externals(str(machine.emit_assembly(parsed)))
+    declarations = (f"declare i32 @{LANE_NUMBER}()", f"declare void @{_BARRIER}(i32)")
+    return ptx_of_kernels("\n".join((*declarations, *functions)), gpu)
 
 
 def _definition(number: int, use: WarpgroupUse) -> str:
@@ -121,13 +119,15 @@ def _definition(number: int, use: WarpgroupUse) -> str:
         f"@{memory} = internal addrspace(3) global [{IMAGE_BYTES} x i8] undef, align 1024",
         f"define ptx_kernel void @warpgroup_{number}(ptr addrspace(1) %x, ptr addrspace(1) %image, i64 %a, "
         'i64 %b) "nvvm.maxntid"="128,1,1" {',
-        f"  %lane = call i32 @{_LANE}()",
+        f"  %lane = call i32 @{LANE_NUMBER}()",
         *_copies(memory),
         f"  {PROXY_FENCE}",
         f"  call void @{_BARRIER}(i32 0)",
-        *chain.from_iterable(map(_load, range(len(types)), types)),
+        *chain.from_iterable(
+            load_register(at, type_, lanes=WARPGROUP_LANES) for at, type_ in enumerate(types)
+        ),
         f"  %r = {call}",
-        *chain.from_iterable(_store(result, at - sums.start, at, types[at]) for at in sums),
+        *chain.from_iterable(store_register(result, at - sums.start, at, types[at]) for at in sums),
         "  ret void",
         "}",
     )
@@ -144,18 +144,3 @@ def _copies(memory: str) -> Iterator[str]:
             yield f"  %p{start}.{space} = getelementptr i8, {pointer} {base}, i32 %at{start}"
         yield f"  %c{start} = load <4 x i32>, ptr addrspace(1) %p{start}.1, align {_COPY_BYTES}"
         yield f"  store <4 x i32> %c{start}, ptr addrspace(3) %p{start}.3, align {_COPY_BYTES}"
-
-
-def _load(at: int, type_: str) -> tuple[str, ...]:
-    return (
-        f"  %i{at} = add i32 %lane, {WARPGROUP_LANES * at}",
-        f"  %p{at} = getelementptr i32, ptr addrspace(1) %x, i32 %i{at}",
-        f"  %v{at} = load {type_}, ptr addrspace(1) %p{at}",
-    )
-
-
-def _store(result: str, number: int, at: int, type_: str) -> tuple[str, ...]:
-    return (
-        f"  %d{number} = extractvalue {result} %r, {number}",
-        f"  store {type_} %d{number}, ptr addrspace(1) %p{at}",
-    )

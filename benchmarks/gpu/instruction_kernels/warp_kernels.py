@@ -1,20 +1,22 @@
-"""A kernel that executes one matrix instruction on registers of the caller, to check what hardware does."""
+"""Kernels that execute one matrix instruction of a warp."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from itertools import chain
 
-from gossamer_cuda_mma_sp.codegen.ptx import TRIPLE, without_externals
+from benchmarks.gpu.instruction_kernels.lane_registers import (
+    LANE_NUMBER,
+    load_register,
+    ptx_of_kernels,
+    store_register,
+)
 from gossamer_cuda_mma_sp.instructions.matrix_instructions import MatrixInstruction
 from gossamer_cuda_mma_sp.target.gpu import Gpu
 from gossamer_ir.core.limits import WARP_LANES
-from gossamer_llvm.optimization import parse
-from gossamer_llvm.target_machines import cross_target_machine
 
 _SUMS = {"float16": ("<2 x half>", 2), "float32": ("float", 4), "int32": ("i32", 4)}
 """The type of LLVM and the number of the registers of an accumulator."""
-_LANE = "llvm.nvvm.read.ptx.sreg.tid.x"
 
 
 def operand_counts(instruction: MatrixInstruction) -> tuple[int, int, int, int]:
@@ -40,11 +42,8 @@ def instruction_kernels_ptx(instructions: Iterable[tuple[MatrixInstruction, int]
     functions = [
         _definition(number, instruction, selector) for number, (instruction, selector) in numbered
     ]
-    text = "\n".join((f"declare i32 @{_LANE}()", *declarations, *functions))
-    machine = cross_target_machine(TRIPLE, cpu=gpu.architecture.name, features=gpu.llvm_features)
-    parsed = parse(text)
-    parsed.triple = TRIPLE
-    return without_externals(str(machine.emit_assembly(parsed)))
+    text = "\n".join((f"declare i32 @{LANE_NUMBER}()", *declarations, *functions))
+    return ptx_of_kernels(text, gpu)
 
 
 def _register_types(instruction: MatrixInstruction) -> list[str]:
@@ -70,8 +69,10 @@ def _definition(number: int, instruction: MatrixInstruction, selector: int) -> s
     result = _result_type(instruction)
     lines = (
         f"define ptx_kernel void @instruction_{number}(ptr addrspace(1) %x) {{",
-        f"  %lane = call i32 @{_LANE}()",
-        *chain.from_iterable(map(_load, range(len(types)), types)),
+        f"  %lane = call i32 @{LANE_NUMBER}()",
+        *chain.from_iterable(
+            load_register(at, type_, lanes=WARP_LANES) for at, type_ in enumerate(types)
+        ),
         f"  %r = call {result} @{instruction.intrinsic}({', '.join(operands)})",
         *_stores(instruction, result),
         "  ret void",
@@ -80,17 +81,8 @@ def _definition(number: int, instruction: MatrixInstruction, selector: int) -> s
     return "\n".join(lines)
 
 
-def _load(at: int, type_: str) -> tuple[str, ...]:
-    return (
-        f"  %i{at} = add i32 %lane, {WARP_LANES * at}",
-        f"  %p{at} = getelementptr i32, ptr addrspace(1) %x, i32 %i{at}",
-        f"  %v{at} = load {type_}, ptr addrspace(1) %p{at}",
-    )
-
-
 def _stores(instruction: MatrixInstruction, result: str) -> Iterable[str]:
     type_, count = _SUMS[instruction.accumulator]
     first = instruction.a_registers + instruction.b_registers
     for register in range(count):
-        yield f"  %d{register} = extractvalue {result} %r, {register}"
-        yield f"  store {type_} %d{register}, ptr addrspace(1) %p{first + register}"
+        yield from store_register(result, register, first + register, type_)
