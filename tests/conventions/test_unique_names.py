@@ -39,7 +39,6 @@ ONE_IN_EACH = {
 """Names that several files have for the same reason: a loader, or a table of the kind, finds them there."""
 
 SAME = {
-    "Compile": "the function that compiles a module",
     "WEIGHT_ROUNDINGS": "roundings of a weight of attention, for the tests and for the command line",
     "add": "a sum: of expressions, of values of LLVM",
     "attention": "the operator and its oracle",

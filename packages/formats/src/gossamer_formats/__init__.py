@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from gossamer_formats.io.reading import read
     from gossamer_formats.io.writing import write
     from gossamer_formats.registry.formats import format_named, format_names
+    from gossamer_formats.reordering.row_communities import community_order
     from gossamer_formats.stats import storage_stats
     from gossamer_formats.storage import Storage
     from gossamer_formats.tensors.convert import Conversion, convert
@@ -54,6 +55,7 @@ _HOMES = {
     "check_indptr": "gossamer_formats.checks.index_checks",
     "check_storage": "gossamer_formats.checks.storage_checks",
     "chosen_parts": "gossamer_formats.decomposition.format_list",
+    "community_order": "gossamer_formats.reordering.row_communities",
     "convert": "gossamer_formats.tensors.convert",
     "csr": "gossamer_formats.descriptions.csr",
     "decompose": "gossamer_formats.decomposition.decompose",
@@ -87,6 +89,7 @@ __all__ = [
     "check_indptr",
     "check_storage",
     "chosen_parts",
+    "community_order",
     "convert",
     "csr",
     "decompose",

@@ -17,7 +17,6 @@ if TYPE_CHECKING:
         properties_of,
         with_row_order,
     )
-    from gossamer_tune.row_communities import community_order
 
 _HOMES = {
     "COST_MODELS": "gossamer_tune.cost_models",
@@ -26,7 +25,6 @@ _HOMES = {
     "MatrixProperties": "gossamer_tune.properties.matrix_properties",
     "Workload": "gossamer_tune.model.workload",
     "choose_format": "gossamer_tune.format_choice",
-    "community_order": "gossamer_tune.row_communities",
     "may_gain_from_order": "gossamer_tune.model.ordered_rows_times_dense",
     "measure_formats": "gossamer_tune.format_choice",
     "properties_of": "gossamer_tune.properties.matrix_properties",
@@ -40,7 +38,6 @@ __all__ = [
     "MatrixProperties",
     "Workload",
     "choose_format",
-    "community_order",
     "may_gain_from_order",
     "measure_formats",
     "properties_of",

@@ -30,7 +30,7 @@ def row_order(matrix: SparseTensor) -> Array:
 
 
 def _found_order(matrix: SparseTensor) -> Array:
-    from gossamer_tune import community_order
+    from gossamer_formats import community_order
 
     rows, columns = matrix.shape
     arrays = matrix.arrays

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 from scipy import sparse
 
+from gossamer_formats import community_order
+from gossamer_formats.reordering.row_communities import ROUNDS
 from gossamer_ir.errors import ArgumentError
 from gossamer_ir.interpret import run
-from gossamer_tune import community_order
-from gossamer_tune.row_communities import ROUNDS
 
 
 def interpreted(module):
@@ -59,4 +59,4 @@ def test_matrices_without_elements_keep_their_order(size):
 def test_other_matrices_have_no_communities():
     with pytest.raises(ArgumentError, match=r"3 rows and 4 columns") as caught:
         order_of(sparse.csr_array((3, 4)))
-    assert caught.value.code == "tune.order.shape"
+    assert caught.value.code == "format.order.shape"

@@ -14,7 +14,7 @@ from gossamer_ir.script import parse_module
 from gossamer_ir.support.arrays import Array
 from gossamer_ir.support.typed_calls import typed
 
-Compile: TypeAlias = Callable[[Module], Callable[..., Any]]
+CompileProgram: TypeAlias = Callable[[Module], Callable[..., Any]]
 """Compiles a module to a function that takes the parameters of the program by name."""
 
 ROUNDS = 3
@@ -56,7 +56,7 @@ def propagate(
 
 @typed
 def community_order(
-    shape: tuple[int, int], indptr: Array, indices: Array, *, compile: Compile
+    shape: tuple[int, int], indptr: Array, indices: Array, *, compile: CompileProgram
 ) -> Array:
     """Return the rows of a square matrix in CSR in an order of communities, each row once.
 
@@ -66,7 +66,7 @@ def community_order(
     find rows of the dense operand in the caches. A round reads the matrix twice, on one thread; all rounds
     take less time than one product with 128 features (measured on graphs of 90,000 and 1.2 million nonzeros).
 
-    Raises `ArgumentError` (`tune.order.shape`) for a matrix that is not square.
+    Raises `ArgumentError` (`format.order.shape`) for a matrix that is not square.
 
     >>> from scipy.sparse import block_diag
     >>> order = np.array([0, 3, 1, 4, 2, 5])
@@ -80,7 +80,7 @@ def community_order(
     rows, columns = shape
     if rows != columns:
         raise ArgumentError(
-            "tune.order.shape",
+            "format.order.shape",
             f"The matrix has {rows} rows and {columns} columns; communities are those of a square matrix.",
         )
     labels = np.arange(rows, dtype=np.int32)

@@ -1,0 +1,1 @@
+"""Orders of the rows of a matrix, for the formats that store them in one."""
