@@ -9,6 +9,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 
 from gossamer_formats import Array, Decomposition, Part, SparseTensor
+from gossamer_formats.axis_order import ancestors
 from gossamer_formats.conversion.by_numpy.stored_elements import (
     Slots,
     coordinates_of_slots,
@@ -16,7 +17,8 @@ from gossamer_formats.conversion.by_numpy.stored_elements import (
     no_slots,
     stored_elements,
 )
-from gossamer_formats.storage import Storage, ancestors, evaluate, values_handle
+from gossamer_formats.description_sizes import evaluate
+from gossamer_formats.storage import Storage, values_handle
 from gossamer_ir.core.axis_kinds import indices_of, indptr_of, width_of
 from gossamer_ir.nodes import Axis
 from gossamer_ir.support.items_by_name import items_by_name

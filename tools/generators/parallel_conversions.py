@@ -12,7 +12,7 @@ from gossamer_formats import SparseTensor, format_named, format_names, from_arra
 from gossamer_formats.conversion.by_kernels.convert_by_kernels import convert_by_kernels
 from gossamer_formats.conversion.by_kernels.kernel_options import KernelOptions
 from gossamer_formats.conversion.destination.conversion_destination import conversion_destination
-from gossamer_formats.storage import shape_of
+from gossamer_formats.description_sizes import shape_of
 from gossamer_ir.analysis.axes.logical_elements import stores_only_elements
 from gossamer_ir.interpret import run
 from gossamer_ir.nodes import For, Module

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from gossamer_formats import descriptions, format_named
-from gossamer_formats.storage import Storage, element_count, evaluate, value_count
+from gossamer_formats.description_sizes import evaluate
+from gossamer_formats.storage import Storage, element_count, value_count
 from gossamer_ir.errors import FormatError, UnsupportedError
 from gossamer_ir.nodes import VScale
 from gossamer_ir.script import parse_expr, parse_format, print_format

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from gossamer_formats.checks.array_checks import INDEX_DTYPES
     from gossamer_formats.conversion.by_numpy.stored_elements import stored_elements
     from gossamer_formats.conversion.destination.recognized_formats import is_format
+    from gossamer_formats.description_sizes import MAX_FORMATS, evaluate, shape_of
     from gossamer_formats.io.file_formats.by_suffix import NAMED_FILE_FORMATS, suffixes_in_words
     from gossamer_formats.memo import MemoKey, SparsityPattern
     from gossamer_formats.memory.available_memory import available_memory
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
     from gossamer_formats.registry.composable_formats import COMPOSABLE_FORMATS
     from gossamer_formats.registry.formats import FORMATS
     from gossamer_formats.registry.operators import find_operator, ignored_operators
-    from gossamer_formats.storage import MAX_FORMATS, evaluate, shape_of
     from gossamer_formats.tensors.replace_values import replace_values
     from gossamer_formats.tensors.scipy_own_format import borrow_in_own_format
     from gossamer_formats.tensors.sparse_tensor import MATRIX_IN_CSR
@@ -38,7 +38,7 @@ _HOMES = {
     "FORMATS": "gossamer_formats.registry.formats",
     "INDEX_DTYPES": "gossamer_formats.checks.array_checks",
     "MATRIX_IN_CSR": "gossamer_formats.tensors.sparse_tensor",
-    "MAX_FORMATS": "gossamer_formats.storage",
+    "MAX_FORMATS": "gossamer_formats.description_sizes",
     "MemoKey": "gossamer_formats.memo",
     "NAMED_FILE_FORMATS": "gossamer_formats.io.file_formats.by_suffix",
     "NUMPY_DTYPES": "gossamer_formats.value_dtypes",
@@ -49,12 +49,12 @@ _HOMES = {
     "available_memory": "gossamer_formats.memory.available_memory",
     "borrow_in_own_format": "gossamer_formats.tensors.scipy_own_format",
     "converted_values": "gossamer_formats.value_dtypes",
-    "evaluate": "gossamer_formats.storage",
+    "evaluate": "gossamer_formats.description_sizes",
     "find_operator": "gossamer_formats.registry.operators",
     "ignored_operators": "gossamer_formats.registry.operators",
     "is_format": "gossamer_formats.conversion.destination.recognized_formats",
     "replace_values": "gossamer_formats.tensors.replace_values",
-    "shape_of": "gossamer_formats.storage",
+    "shape_of": "gossamer_formats.description_sizes",
     "stored_elements": "gossamer_formats.conversion.by_numpy.stored_elements",
     "suffixes_in_words": "gossamer_formats.io.file_formats.by_suffix",
     "value_array_dtype": "gossamer_formats.value_dtypes",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -75,3 +76,14 @@ def converted_values(values: Array, source: str, destination: str) -> Array:
             encode_elements(conversion(source, destination)(decoded), destination)
         )
     return converted.reshape(values.shape)
+
+
+# As many as there are dtypes of numbers in both byte orders; others are errors.
+@lru_cache(maxsize=64)
+def dtype_name(dtype: np.dtype[Any]) -> str:
+    """Return the name of a dtype; a name with the byte order if that is not this machine's.
+
+    >>> dtype_name(np.dtype("float32")), dtype_name(np.dtype("float32").newbyteorder()) == "float32"
+    ('float32', False)
+    """
+    return dtype.name if dtype.isnative else dtype.str

@@ -20,7 +20,8 @@ from gossamer_formats.conversion.by_kernels.source.element_order import order_of
 from gossamer_formats.conversion.by_kernels.source.observed_order import observed_order
 from gossamer_formats.conversion.destination.conversion_destination import conversion_destination
 from gossamer_formats.conversion.destination.known_sizes import KnownSizes
-from gossamer_formats.storage import Storage, shape_of
+from gossamer_formats.description_sizes import shape_of
+from gossamer_formats.storage import Storage
 from gossamer_ir.core.axis_kinds import indices_of, indptr_of
 from gossamer_machine.machine import Machine
 

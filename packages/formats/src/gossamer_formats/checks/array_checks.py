@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from gossamer_formats.storage import dtype_name
-from gossamer_formats.value_dtypes import VALUE_DTYPES
+from gossamer_formats.value_dtypes import VALUE_DTYPES, dtype_name
 from gossamer_ir.errors import FormatError
 from gossamer_ir.support.arrays import Array
 from gossamer_ir.support.message_texts import amount, either

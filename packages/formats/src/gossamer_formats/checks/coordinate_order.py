@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
+from gossamer_formats.axis_order import with_order
 from gossamer_formats.checks.fibers import fibers_of, has_repeated
-from gossamer_formats.storage import Storage, with_order
+from gossamer_formats.storage import Storage
 from gossamer_ir.core.axis_kinds import indices_of, with_declared_order
 from gossamer_ir.facts.index_arrays import Segments, first_unsorted
 from gossamer_ir.nodes import Axis, FormatDescription

@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from gossamer_formats.storage import Storage, evaluate
+from gossamer_formats.description_sizes import evaluate
+from gossamer_formats.storage import Storage
 from gossamer_ir.core.axis_kinds import Indices, indptr_of, width_of
 from gossamer_ir.facts.index_arrays import Segments, first_unsorted, segments_of
 from gossamer_ir.nodes import Axis

@@ -19,14 +19,8 @@ from gossamer_formats.checks.index_checks import (
     check_indptr_ends,
     refuse,
 )
-from gossamer_formats.storage import (
-    MAX_FORMATS,
-    Storage,
-    element_count,
-    evaluate,
-    value_count,
-    values_handle,
-)
+from gossamer_formats.description_sizes import MAX_FORMATS, evaluate
+from gossamer_formats.storage import Storage, element_count, value_count, values_handle
 from gossamer_formats.value_dtypes import value_array_dtype
 from gossamer_ir.analysis.axes.axis_facts import facts_of_axis
 from gossamer_ir.core.axis_kinds import Indices, indices_of, indptr_of, is_varied

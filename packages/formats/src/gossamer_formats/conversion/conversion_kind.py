@@ -16,7 +16,8 @@ from gossamer_formats.conversion.destination.conversion_options import (
     Duplicates,
     Zeros,
 )
-from gossamer_formats.storage import Storage, shape_of
+from gossamer_formats.description_sizes import shape_of
+from gossamer_formats.storage import Storage
 from gossamer_ir.analysis.axes.logical_elements import stores_only_elements
 from gossamer_ir.errors import FormatError
 from gossamer_ir.nodes import FormatDescription

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from gossamer_formats.storage import Storage, shape_of, values_handle
+from gossamer_formats.description_sizes import shape_of
+from gossamer_formats.storage import Storage, values_handle
 from gossamer_formats.tensors.sparse_tensor import SparseTensor
 from gossamer_ir.nodes import Var
 from gossamer_ir.support.arrays import Array

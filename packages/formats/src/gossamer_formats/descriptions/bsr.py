@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from functools import lru_cache
 
+from gossamer_formats.axis_order import with_order
 from gossamer_formats.external_formats.scipy_blocks import SCIPY_BSR
 from gossamer_formats.external_formats.torch_layout import TorchLayout
 from gossamer_formats.format import MAX_VARIANTS, Format
 from gossamer_formats.pruning.rules import LARGEST_BLOCKS
-from gossamer_formats.storage import with_order, with_value_dtype
+from gossamer_formats.storage import with_value_dtype
 from gossamer_ir.nodes import FormatDescription
 from gossamer_ir.script import parse_format
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from functools import lru_cache
 
+from gossamer_formats.axis_order import with_order
 from gossamer_formats.external_formats.binsparse_format import BinsparseFormat
 from gossamer_formats.external_formats.scipy_coordinates import SCIPY_COO
 from gossamer_formats.external_formats.torch_layout import TorchLayout
 from gossamer_formats.format import MAX_VARIANTS, Format
-from gossamer_formats.storage import with_order
 from gossamer_ir.core.build import ONE, index_var
 from gossamer_ir.nodes import (
     CompressedFixed,

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from functools import lru_cache
 
+from gossamer_formats.axis_order import with_order
 from gossamer_formats.format import MAX_VARIANTS, Format
-from gossamer_formats.storage import with_order, with_value_dtype
+from gossamer_formats.storage import with_value_dtype
 from gossamer_ir.nodes import FormatDescription
 from gossamer_ir.script import parse_format
 

@@ -30,14 +30,9 @@ from gossamer_formats.memo import MemoKey, SparsityPattern
 from gossamer_formats.registry.composable_names import ComposableName
 from gossamer_formats.registry.operators import operator_of
 from gossamer_formats.stats import storage_stats
-from gossamer_formats.storage import (
-    Storage,
-    dtype_name,
-    value_count,
-    with_values_in,
-)
+from gossamer_formats.storage import Storage, value_count, with_values_in
 from gossamer_formats.tensors.scipy_storage import unchecked_storage
-from gossamer_formats.value_dtypes import value_array_dtype
+from gossamer_formats.value_dtypes import dtype_name, value_array_dtype
 from gossamer_ir.interchange.records import Stats
 from gossamer_ir.nodes import FormatDescription
 from gossamer_ir.support.arrays import Array

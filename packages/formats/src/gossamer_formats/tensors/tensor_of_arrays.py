@@ -11,7 +11,8 @@ from gossamer_formats.checks.shapes import required_shape
 from gossamer_formats.conversion.destination.conversion_destination import describe
 from gossamer_formats.conversion.destination.dtypes import index_dtypes, with_dtypes_of
 from gossamer_formats.conversion.destination.sizes_of_arrays import sizes_of_arrays
-from gossamer_formats.storage import Storage, shape_of, values_handle
+from gossamer_formats.description_sizes import shape_of
+from gossamer_formats.storage import Storage, values_handle
 from gossamer_formats.tensors.sparse_tensor import SparseTensor
 from gossamer_formats.value_dtypes import NUMPY_DTYPES, value_array_dtype
 from gossamer_ir.errors import FormatError

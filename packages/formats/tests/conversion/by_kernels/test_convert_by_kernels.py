@@ -18,6 +18,7 @@ from gossamer_formats import (
     from_arrays,
     from_scipy,
 )
+from gossamer_formats.axis_order import with_order
 from gossamer_formats.conversion.by_kernels import convert_by_kernels as module
 from gossamer_formats.conversion.by_kernels.convert_by_kernels import convert_by_kernels
 from gossamer_formats.conversion.by_kernels.kernel_options import KernelOptions
@@ -28,7 +29,6 @@ from gossamer_formats.conversion.destination.conversion_destination import (
 )
 from gossamer_formats.descriptions.bsr import bsr
 from gossamer_formats.descriptions.coo import coo
-from gossamer_formats.storage import with_order
 from gossamer_ir.analysis.axes.logical_elements import stores_only_elements
 from gossamer_ir.errors import FormatError
 from gossamer_ir.nodes import For

@@ -11,6 +11,7 @@ format conversion routines" (PLDI 2020).
 
 from __future__ import annotations
 
+from gossamer_formats.axis_order import require_nested_axes
 from gossamer_formats.conversion.by_kernels.axes.compressed_axes import add_compressed
 from gossamer_formats.conversion.by_kernels.axes.dense_axes import add_dense_varied, add_fixed
 from gossamer_formats.conversion.by_kernels.axes.slot_axes import add_slots
@@ -51,7 +52,7 @@ from gossamer_formats.conversion.by_kernels.source.observed_order import observe
 from gossamer_formats.conversion.by_kernels.source.sorted_slots import sorted_slots
 from gossamer_formats.conversion.destination.conversion_destination import Destination
 from gossamer_formats.conversion.destination.known_sizes import KnownSizes
-from gossamer_formats.storage import require_nested_axes, shape_of
+from gossamer_formats.description_sizes import shape_of
 from gossamer_ir.core.axis_kinds import Indices, Indptr, indices_of, indptr_of
 from gossamer_ir.core.build import ZERO, integer_value
 from gossamer_ir.nodes import Axis

@@ -28,8 +28,8 @@ from gossamer_formats.conversion.by_kernels.sorting_formats import (
 )
 from gossamer_formats.conversion.by_kernels.source.element_order import needs_order
 from gossamer_formats.conversion.destination.conversion_destination import Destination
+from gossamer_formats.description_sizes import shape_of
 from gossamer_formats.descriptions.coo import coo
-from gossamer_formats.storage import shape_of
 
 
 def record_conversion(

@@ -17,6 +17,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from gossamer_formats.axis_order import ancestors, axes_between, require_nested_axes
 from gossamer_formats.checks.index_checks import require_word
 from gossamer_formats.conversion.by_numpy.axis_coordinates import (
     StoredContents,
@@ -27,8 +28,8 @@ from gossamer_formats.conversion.destination.contents import listed_array, scatt
 from gossamer_formats.conversion.destination.conversion_destination import Destination
 from gossamer_formats.conversion.destination.converted_storage import shape_error
 from gossamer_formats.conversion.destination.known_sizes import KnownSizes
+from gossamer_formats.description_sizes import shape_of
 from gossamer_formats.memory.available_memory import require_memory
-from gossamer_formats.storage import ancestors, axes_between, require_nested_axes, shape_of
 from gossamer_ir.core.axis_kinds import (
     Indices,
     Indptr,

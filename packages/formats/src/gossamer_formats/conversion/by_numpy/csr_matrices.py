@@ -9,8 +9,8 @@ import numpy as np
 
 from gossamer_formats.checks.array_checks import INDEX_DTYPES, require_dtype
 from gossamer_formats.descriptions.csr import csr
-from gossamer_formats.storage import Storage, dtype_name
-from gossamer_formats.value_dtypes import NUMPY_DTYPES
+from gossamer_formats.storage import Storage
+from gossamer_formats.value_dtypes import NUMPY_DTYPES, dtype_name
 from gossamer_ir.core.axis_kinds import indices_of
 from gossamer_ir.support.arrays import Array
 

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 import numpy as np
 from msgspec.structs import replace
 
+from gossamer_formats.axis_order import with_order
 from gossamer_formats.checks.array_checks import INDEX_DTYPES
 from gossamer_formats.conversion.by_numpy.assembly import Assembly, assemble
 from gossamer_formats.conversion.by_numpy.distinct import distinct
@@ -24,7 +25,7 @@ from gossamer_formats.conversion.destination.dtypes import (
 )
 from gossamer_formats.memory.available_memory import require_memory
 from gossamer_formats.permutation import UNSTORED
-from gossamer_formats.storage import Storage, values_handle, with_order, with_value_dtype
+from gossamer_formats.storage import Storage, values_handle, with_value_dtype
 from gossamer_ir.analysis.axes.logical_elements import stores_only_elements
 from gossamer_ir.core.axis_kinds import indices_of
 from gossamer_ir.errors import FormatError

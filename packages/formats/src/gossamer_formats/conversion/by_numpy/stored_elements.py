@@ -6,9 +6,11 @@ from typing import NamedTuple
 
 import numpy as np
 
+from gossamer_formats.axis_order import require_nested_axes
 from gossamer_formats.conversion.by_numpy.array_expressions import evaluate_arrays
 from gossamer_formats.conversion.by_numpy.distinct import sorting_order
-from gossamer_formats.storage import Storage, evaluate, index_array, require_nested_axes
+from gossamer_formats.description_sizes import evaluate
+from gossamer_formats.storage import Storage, index_array
 from gossamer_formats.value_dtypes import decoded_values
 from gossamer_ir.analysis.axes.logical_elements import map_results, map_vars
 from gossamer_ir.core.axis_kinds import indices_of, indptr_of, width_of

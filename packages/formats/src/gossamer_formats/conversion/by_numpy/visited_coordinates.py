@@ -6,12 +6,13 @@ from typing import NamedTuple
 
 import numpy as np
 
+from gossamer_formats.axis_order import ancestors
 from gossamer_formats.conversion.by_numpy.stored_elements import (
     coordinates_of_slots,
     enumerate_slots,
     no_slots,
 )
-from gossamer_formats.storage import Storage, ancestors, element_count
+from gossamer_formats.storage import Storage, element_count
 from gossamer_ir.analysis.axes.logical_elements import map_results, map_vars
 from gossamer_ir.core.axis_kinds import indices_of, is_full
 from gossamer_ir.nodes import Axis, Expr

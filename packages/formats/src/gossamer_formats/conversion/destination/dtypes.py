@@ -10,8 +10,8 @@ import numpy as np
 from msgspec.structs import replace
 
 from gossamer_formats.checks.array_checks import INDEX_DTYPES
-from gossamer_formats.storage import dtype_name, values_handle, with_value_dtype
-from gossamer_formats.value_dtypes import value_array_dtype
+from gossamer_formats.storage import values_handle, with_value_dtype
+from gossamer_formats.value_dtypes import dtype_name, value_array_dtype
 from gossamer_ir.core.axis_kinds import indices_of, indptr_of, with_index_dtypes
 from gossamer_ir.nodes import FormatDescription, Load
 from gossamer_ir.support.arrays import Array

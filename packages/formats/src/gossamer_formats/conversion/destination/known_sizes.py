@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from gossamer_formats.storage import evaluate
+from gossamer_formats.description_sizes import evaluate
 from gossamer_ir.errors import FormatError
 from gossamer_ir.nodes import Expr, FormatDescription, Var
 from gossamer_ir.traversal.free_vars import free_vars

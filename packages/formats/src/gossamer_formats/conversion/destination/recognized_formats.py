@@ -6,8 +6,9 @@ from functools import lru_cache
 
 from gossamer_formats.checks.coordinate_order import without_order
 from gossamer_formats.conversion.destination.dtypes import with_index_dtype
+from gossamer_formats.description_sizes import shape_of
 from gossamer_formats.registry.formats import format_names
-from gossamer_formats.storage import shape_of, with_value_dtype
+from gossamer_formats.storage import with_value_dtype
 from gossamer_ir.nodes import FormatDescription
 
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from gossamer_formats.conversion.destination.inverse_map import inverse_map
 from gossamer_formats.conversion.destination.known_sizes import KnownSizes
-from gossamer_formats.storage import shape_of
+from gossamer_formats.description_sizes import shape_of
 from gossamer_ir.analysis.axes.logical_elements import map_vars
 from gossamer_ir.core.axis_kinds import indices_of, indptr_of, width_of
 from gossamer_ir.nodes import Axis, Buffer, FormatDescription

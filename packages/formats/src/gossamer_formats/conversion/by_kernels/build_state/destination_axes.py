@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import NamedTuple
 
+from gossamer_formats.axis_order import ancestors
 from gossamer_formats.conversion.by_kernels.build_state.built_storage import BuiltStorage
 from gossamer_formats.conversion.by_kernels.build_state.element_bindings import (
     ROOT_SLOT,
@@ -20,7 +21,6 @@ from gossamer_formats.conversion.by_kernels.source.element_loop import ElementLo
 from gossamer_formats.conversion.by_kernels.source.element_order import ElementOrder
 from gossamer_formats.conversion.destination.conversion_destination import Destination
 from gossamer_formats.conversion.destination.known_sizes import KnownSizes
-from gossamer_formats.storage import ancestors
 from gossamer_ir.core.axis_kinds import Indices, Indptr, is_full
 from gossamer_ir.core.build import index_var
 from gossamer_ir.nodes import Axis, Const, Expr, FormatDescription, Var

@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from gossamer_formats.axis_order import ancestors
 from gossamer_formats.conversion.by_kernels.build_state.destination_axes import (
     DestinationAxes,
     coordinate_along,
@@ -53,7 +54,6 @@ from gossamer_formats.conversion.by_kernels.source.element_loop import VALUE_IND
 from gossamer_formats.conversion.by_kernels.source.element_order import is_grouped_by
 from gossamer_formats.conversion.destination.dtypes import limits_of
 from gossamer_formats.conversion.destination.inverse_map import logical_var
-from gossamer_formats.storage import ancestors
 from gossamer_ir.core.build import ONE, ZERO, add, index, index_var, sub
 from gossamer_ir.nodes import Axis, Binary, Const, Expr, Stmt, Var
 from gossamer_ir.support.arrays import Array

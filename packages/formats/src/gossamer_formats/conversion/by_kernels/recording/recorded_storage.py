@@ -5,17 +5,14 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import NamedTuple
 
+from gossamer_formats.axis_order import ancestors
 from gossamer_formats.conversion.by_kernels.recording.array_scalars import size_of
 from gossamer_formats.conversion.by_kernels.recording.branch import RecordedValue
 from gossamer_formats.conversion.by_kernels.recording.recorder import Recorder
+from gossamer_formats.description_sizes import evaluated_shape
 from gossamer_formats.memory.ownership import is_owned
 from gossamer_formats.permutation import compose
-from gossamer_formats.storage import (
-    Storage,
-    ancestors,
-    evaluated_shape,
-    values_handle,
-)
+from gossamer_formats.storage import Storage, values_handle
 from gossamer_ir.core.axis_kinds import indices_of, indptr_of, is_full, width_of
 from gossamer_ir.core.build import integer_value
 from gossamer_ir.nodes import Axis, Expr, FormatDescription, Var

@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from gossamer_formats.axis_order import ancestors, axes_between
 from gossamer_formats.conversion.by_kernels.build_state.destination_axes import (
     DestinationAxes,
     coordinate_along,
@@ -28,7 +29,6 @@ from gossamer_formats.conversion.by_kernels.recording.branch import RecordedValu
 from gossamer_formats.conversion.by_kernels.recording.conversion_errors import NotDirectError
 from gossamer_formats.conversion.by_kernels.slots.slots_in_fibers import slot_within, take_next
 from gossamer_formats.conversion.destination.dtypes import native_index_dtype
-from gossamer_formats.storage import ancestors, axes_between
 from gossamer_ir.core.axis_kinds import indices_of, is_varied, width_of
 from gossamer_ir.core.build import ONE, ZERO, add, binary, floordiv, mul, sub
 from gossamer_ir.nodes import Axis, Expr

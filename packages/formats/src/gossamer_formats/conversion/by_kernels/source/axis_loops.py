@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from gossamer_formats.axis_order import ancestors
 from gossamer_formats.conversion.by_kernels.kernels.statements import (
     compare,
     digits,
@@ -21,7 +22,6 @@ from gossamer_formats.conversion.by_kernels.source.source_loops import (
     length_in,
     width_in,
 )
-from gossamer_formats.storage import ancestors
 from gossamer_ir.core.axis_kinds import Indices, indices_of, indptr_of
 from gossamer_ir.core.build import ONE, ZERO, add, index_var, sub
 from gossamer_ir.nodes import Axis, Call, Expr, InRange

@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from gossamer_formats.axis_order import ancestors
 from gossamer_formats.conversion.by_kernels.kernels.shared_arguments import SharedArguments
 from gossamer_formats.conversion.by_kernels.kernels.statements import let, load, loop
 from gossamer_formats.conversion.by_kernels.recording.array_scalars import size_of
@@ -23,7 +24,7 @@ from gossamer_formats.conversion.by_kernels.source.source_loops import (
     length_in,
 )
 from gossamer_formats.conversion.destination.inverse_map import with_sizes
-from gossamer_formats.storage import ancestors, evaluate
+from gossamer_formats.description_sizes import evaluate
 from gossamer_ir.analysis.axes.logical_elements import map_results, map_vars
 from gossamer_ir.arith.affine import affine_of
 from gossamer_ir.core.axis_kinds import is_full

@@ -7,7 +7,7 @@ from functools import lru_cache
 from itertools import groupby
 
 from gossamer_formats.conversion.destination.inverse_map import with_sizes
-from gossamer_formats.storage import evaluate, shape_of
+from gossamer_formats.description_sizes import evaluate, shape_of
 from gossamer_ir.analysis.axes.logical_elements import map_results, map_vars
 from gossamer_ir.arith.affine import Affine, affine_of
 from gossamer_ir.core.axis_kinds import is_full

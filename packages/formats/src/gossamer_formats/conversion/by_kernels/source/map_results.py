@@ -13,7 +13,7 @@ from gossamer_formats.conversion.by_kernels.source.source_loops import (
 )
 from gossamer_formats.conversion.destination.dtypes import index_dtypes
 from gossamer_formats.conversion.destination.inverse_map import with_sizes
-from gossamer_formats.storage import evaluate
+from gossamer_formats.description_sizes import evaluate
 from gossamer_ir.analysis.axes.logical_elements import map_vars
 from gossamer_ir.arith.affine import affine_of
 from gossamer_ir.core.build import ZERO, add, index, mul

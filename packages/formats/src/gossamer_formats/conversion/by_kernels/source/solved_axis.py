@@ -18,7 +18,7 @@ from gossamer_formats.conversion.by_kernels.recording.recorded_storage import Re
 from gossamer_formats.conversion.by_kernels.source.map_results import in_kernel
 from gossamer_formats.conversion.by_kernels.source.source_loops import SourceLoopBuilder, width_in
 from gossamer_formats.conversion.destination.inverse_map import logical_var, with_sizes
-from gossamer_formats.storage import evaluate
+from gossamer_formats.description_sizes import evaluate
 from gossamer_ir.analysis.axes.logical_elements import map_results, map_vars
 from gossamer_ir.arith.affine import Affine, affine_of, expr_of
 from gossamer_ir.core.axis_kinds import is_dense_root

@@ -15,7 +15,7 @@ from gossamer_formats.conversion.by_kernels.recording.recorded_storage import (
     is_list,
 )
 from gossamer_formats.conversion.by_kernels.recording.recorder import Recorder
-from gossamer_formats.storage import evaluate
+from gossamer_formats.description_sizes import evaluate
 from gossamer_ir.core.axis_kinds import Indices, indices_of, indptr_of, width_of
 from gossamer_ir.facts.index_arrays import first_unsorted, segments_of
 from gossamer_ir.nodes import Axis

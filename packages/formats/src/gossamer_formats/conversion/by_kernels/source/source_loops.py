@@ -17,7 +17,7 @@ from gossamer_formats.conversion.by_kernels.recording.array_scalars import (
 )
 from gossamer_formats.conversion.by_kernels.recording.branch import RecordedValue
 from gossamer_formats.conversion.by_kernels.recording.recorded_storage import RecordedStorage
-from gossamer_formats.storage import evaluate
+from gossamer_formats.description_sizes import evaluate
 from gossamer_ir.analysis.axes.logical_elements import map_results, map_vars
 from gossamer_ir.core.axis_kinds import indices_of, indptr_of, width_of
 from gossamer_ir.core.build import ZERO, index_var
