@@ -77,6 +77,6 @@ def test_an_import_of_an_inner_module_is_found(tmp_path):
     )
     imports = list(foreign_imports(tmp_path / "wrong.py", "gossamer_backend"))
     assert imports == [
-        ("gossamer_formats", "gossamer_formats.description_sizes", "evaluate"),
+        ("gossamer_formats", "gossamer_formats.storage", "evaluate"),
         ("gossamer_lower", "gossamer_lower.passes", ""),
     ]
