@@ -11,10 +11,10 @@ LANE_NUMBER = "llvm.nvvm.read.ptx.sreg.tid.x"
 """The function that returns the number of a lane, which kernels have in `%lane`."""
 
 
-def load_register(at: int, type_: str, *, lanes: int) -> tuple[str, ...]:
+def load_lane_register(at: int, type_: str, *, lanes: int) -> tuple[str, ...]:
     """Return the lines that load register `at` of a lane, of a type of LLVM, from the array `%x`.
 
-    >>> load_register(2, "float", lanes=32)[-1]
+    >>> load_lane_register(2, "float", lanes=32)[-1]
     '  %v2 = load float, ptr addrspace(1) %p2'
     """
     return (
@@ -24,11 +24,11 @@ def load_register(at: int, type_: str, *, lanes: int) -> tuple[str, ...]:
     )
 
 
-def store_register(result: str, number: int, at: int, type_: str) -> tuple[str, ...]:
+def store_lane_register(result: str, number: int, at: int, type_: str) -> tuple[str, ...]:
     """Return the lines that store the element `number` of the result `%r`, of a type of LLVM, over register
-    `at`, which `load_register` has loaded.
+    `at`, which `load_lane_register` has loaded.
 
-    >>> store_register("{ float, float }", 1, 9, "float")
+    >>> store_lane_register("{ float, float }", 1, 9, "float")
     ('  %d1 = extractvalue { float, float } %r, 1', '  store float %d1, ptr addrspace(1) %p9')
     """
     return (

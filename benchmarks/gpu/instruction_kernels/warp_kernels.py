@@ -7,9 +7,9 @@ from itertools import chain
 
 from benchmarks.gpu.instruction_kernels.lane_registers import (
     LANE_NUMBER,
-    load_register,
+    load_lane_register,
     ptx_of_kernels,
-    store_register,
+    store_lane_register,
 )
 from gossamer_cuda_mma_sp.instructions.matrix_instructions import MatrixInstruction
 from gossamer_cuda_mma_sp.target.gpu import Gpu
@@ -64,14 +64,15 @@ def _declaration(instruction: MatrixInstruction) -> str:
 
 def _definition(number: int, instruction: MatrixInstruction, selector: int) -> str:
     types = _register_types(instruction)
-    operands = [f"{type_} %v{at}" for at, type_ in enumerate(types)]
+    operands = [f"{type_} %v{register}" for register, type_ in enumerate(types)]
     operands += [f"i32 {selector}"] * instruction.is_sparse
     result = _result_type(instruction)
     lines = (
         f"define ptx_kernel void @instruction_{number}(ptr addrspace(1) %x) {{",
         f"  %lane = call i32 @{LANE_NUMBER}()",
         *chain.from_iterable(
-            load_register(at, type_, lanes=WARP_LANES) for at, type_ in enumerate(types)
+            load_lane_register(register, type_, lanes=WARP_LANES)
+            for register, type_ in enumerate(types)
         ),
         f"  %r = call {result} @{instruction.intrinsic}({', '.join(operands)})",
         *_stores(instruction, result),
@@ -85,4 +86,4 @@ def _stores(instruction: MatrixInstruction, result: str) -> Iterable[str]:
     type_, count = _SUMS[instruction.accumulator]
     first = instruction.a_registers + instruction.b_registers
     for register in range(count):
-        yield from store_register(result, register, first + register, type_)
+        yield from store_lane_register(result, register, first + register, type_)

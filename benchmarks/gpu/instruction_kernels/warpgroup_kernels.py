@@ -9,9 +9,9 @@ import msgspec
 
 from benchmarks.gpu.instruction_kernels.lane_registers import (
     LANE_NUMBER,
-    load_register,
+    load_lane_register,
     ptx_of_kernels,
-    store_register,
+    store_lane_register,
 )
 from gossamer_cuda_mma_sp.instructions.warpgroup_instructions import (
     A_REGISTERS,
@@ -105,7 +105,7 @@ def _definition(number: int, use: WarpgroupUse) -> str:
     sums = range(use.register_count - 1)[-use.instruction.sum_registers :]
     types = ["float" if use.instruction.accumulator == "float32" else "i32"] * len(sums)
     types = [*["i32"] * sums.start, *types, "i32"]
-    values = [f"{type_} %v{at}" for at, type_ in enumerate(types)]
+    values = [f"{type_} %v{register}" for register, type_ in enumerate(types)]
     a = ("i64 %a",) if use.a_is_shared else tuple(values[:A_REGISTERS])
     result, call = warpgroup_assembly(
         use.instruction.ptx_name,
@@ -124,10 +124,13 @@ def _definition(number: int, use: WarpgroupUse) -> str:
         f"  {PROXY_FENCE}",
         f"  call void @{_BARRIER}(i32 0)",
         *chain.from_iterable(
-            load_register(at, type_, lanes=WARPGROUP_LANES) for at, type_ in enumerate(types)
+            load_lane_register(register, type_, lanes=WARPGROUP_LANES)
+            for register, type_ in enumerate(types)
         ),
         f"  %r = {call}",
-        *chain.from_iterable(store_register(result, at - sums.start, at, types[at]) for at in sums),
+        *chain.from_iterable(
+            store_lane_register(result, at - sums.start, at, types[at]) for at in sums
+        ),
         "  ret void",
         "}",
     )
