@@ -25,7 +25,6 @@ from gossamer_ir.nodes import (
     Module,
     Stmt,
     Store,
-    Var,
     While,
 )
 from gossamer_ir.support.items_by_name import items_by_name
@@ -86,6 +85,8 @@ class Translator:
     `around` are the statements that enclose the current one, outermost first, up to the innermost block.
     `whiles` are the while loops among them: the number of statements around each, and the name under which
     its iterations are counted. `inits` are the inits that run before the body of a composable function.
+    `vars` and `constants` have the translations that only read a variable or give a constant, by which a
+    translation of several operands reads these without a call for each.
     """
 
     def __init__(self, program: Interpreter, function: Function) -> None:
@@ -97,6 +98,8 @@ class Translator:
         self.buffers = items_by_name(all_buffers(function))
         self.written = buffers_written(function.body)
         self.watched = _watched_buffers(function, self.buffers)
+        self.vars: dict[Eval, str] = {}
+        self.constants: dict[Eval, Any] = {}
         self._sizes: dict[Expr, Eval] = {}
 
     @property
@@ -116,6 +119,9 @@ class Translator:
     def exprs(self, nodes: tuple[Expr, ...]) -> Callable[[Any], tuple[Any, ...]]:
         """Return several expressions as one function of the frame that returns a tuple."""
         parts = tuple(self.expr(node) for node in nodes)
+        names = [self.vars[part] for part in parts if part in self.vars]
+        if parts and len(names) == len(parts):
+            return _values_of(names, parts)
         # Nearly all tuples have one or two items, for which a display is faster than a loop.
         if len(parts) == 1:
             (only,) = parts
@@ -123,8 +129,6 @@ class Translator:
         if len(parts) == 2:
             first, second = parts
             return lambda frame: (first(frame), second(frame))
-        if len(parts) > 2 and all(isinstance(node, Var) for node in nodes):
-            return _values_of([node.name for node in nodes if isinstance(node, Var)], parts)
         return lambda frame: tuple([part(frame) for part in parts])
 
     def optional(self, node: Expr | None) -> Eval | None:
@@ -161,6 +165,16 @@ class Translator:
 def _values_of(names: list[str], parts: tuple[Eval, ...]) -> Callable[[Any], tuple[Any, ...]]:
     """Return the values of several variables as one function of the frame, which looks all of them up at
     once."""
+    if len(names) == 1:
+        (name,), (part,) = names, parts
+
+        def run_one(frame: Any) -> tuple[Any, ...]:
+            try:
+                return (frame.values[name],)
+            except KeyError:
+                return (part(frame),)
+
+        return run_one
     values_of: Callable[[Any], tuple[Any, ...]] = itemgetter(*names)
 
     def run(frame: Any) -> tuple[Any, ...]:
@@ -186,6 +200,14 @@ def call_in_order(steps: tuple[Exec, ...]) -> Exec:
     """Return several functions of the frame as one that calls them in order."""
     if len(steps) == 1:
         return steps[0]
+    if len(steps) == 2:
+        first, second = steps
+
+        def run_both(frame: Any) -> None:
+            first(frame)
+            second(frame)
+
+        return run_both
 
     def run(frame: Any) -> None:
         for step in steps:

@@ -13,6 +13,7 @@ from gossamer_ir.core.expression_kinds import dtype_of, has_lanes
 from gossamer_ir.errors import UnsupportedError
 from gossamer_ir.interpret.expressions.math_values import numeric_function
 from gossamer_ir.interpret.expressions.memory_access import search, translate_load
+from gossamer_ir.interpret.expressions.operands import apply_to_one, apply_to_two
 from gossamer_ir.interpret.expressions.operators import (
     COMPARE,
     binary_function,
@@ -53,7 +54,12 @@ from gossamer_ir.nodes import (
 
 def _const(node: Const, translator: Translator) -> Eval:
     value = constant_value(node)
-    return lambda frame: value
+
+    def run(frame: Frame) -> Any:
+        return value
+
+    translator.constants[run] = value
+    return run
 
 
 def _var(node: Var, translator: Translator) -> Eval:
@@ -65,29 +71,29 @@ def _var(node: Var, translator: Translator) -> Eval:
         except KeyError:
             raise InterpreterError(f"The variable '{name}' has no value here.") from None
 
+    translator.vars[run] = name
     return run
 
 
 def _unary(node: Unary, translator: Translator) -> Eval:
-    function, operand = unary_function(node.op, dtype_of(node)), translator.expr(node.operand)
-    return lambda frame: function(operand(frame))
+    function = unary_function(node.op, dtype_of(node))
+    return apply_to_one(function, translator.expr(node.operand), translator)
 
 
 def _binary(node: Binary, translator: Translator) -> Eval:
     function = binary_function(node.op, dtype_of(node))
     lhs, rhs = translator.expr(node.lhs), translator.expr(node.rhs)
-    return lambda frame: function(lhs(frame), rhs(frame))
+    return apply_to_two(function, lhs, rhs, translator)
 
 
 def _compare(node: Compare, translator: Translator) -> Eval:
-    function = COMPARE[node.op]
     lhs, rhs = translator.expr(node.lhs), translator.expr(node.rhs)
-    return lambda frame: function(lhs(frame), rhs(frame))
+    return apply_to_two(COMPARE[node.op], lhs, rhs, translator)
 
 
 def _cast(node: Cast, translator: Translator) -> Eval:
-    convert, value = conversion(dtype_of(node.value), node.dtype), translator.expr(node.value)
-    return lambda frame: convert(value(frame))
+    convert = conversion(dtype_of(node.value), node.dtype)
+    return apply_to_one(convert, translator.expr(node.value), translator)
 
 
 def _reinterpret(node: Reinterpret, translator: Translator) -> Eval:

@@ -15,10 +15,6 @@ from gossamer_ir.support.arrays import Array
 ViewIndices: TypeAlias = tuple[Any, ...]
 
 
-def _identity(value: Any) -> Any:
-    return value
-
-
 class View:
     """The array of a buffer.
 
@@ -27,7 +23,7 @@ class View:
     the array. Sparse buffers use the `locate` of their layout (see `layout`).
     """
 
-    __slots__ = ("_checked_indices", "array", "decode", "encode", "fill", "locate", "name")
+    __slots__ = ("_checked_indices", "array", "encoding", "fill", "locate", "name")
 
     def __init__(
         self,
@@ -43,41 +39,47 @@ class View:
         self.fill = fill
         self._checked_indices = _bounds_checked(name, array.shape)
         self.locate = locate if locate is not None else self._checked_indices
-        encoding = encoding_of(dtype)
-        self.decode = _identity if encoding is None else encoding.decode
-        self.encode = _identity if encoding is None else encoding.encode
+        self.encoding = encoding_of(dtype)
 
     def read(self, indices: ViewIndices) -> Any:
         """Return the element at indices."""
-        return self.element(self.locate(indices))
+        where = self.locate(indices)
+        # `element` inlined: most of the time of a run is spent here and in `write`.
+        if where is None or self.encoding is not None:
+            return self.element(where)
+        return self.array[where]
 
     def element(self, where: ViewIndices | None) -> Any:
         """Return the element at indices of the array; None stands for an absent one."""
-        return self.fill if where is None else self.decode(self.array[where])
+        return self.fill if where is None else self._decode(self.array[where])
 
     def write(self, indices: ViewIndices, value: Any) -> None:
         """Set the element at indices; raise `GuardFailed` if there is none."""
-        self.set_element(self.locate(indices), value)
+        where = self.locate(indices)
+        if where is None or self.encoding is not None:
+            self.set_element(where, value)
+        else:
+            self.array[where] = value
 
     def set_element(self, where: ViewIndices | None, value: Any) -> None:
         """Set the element at indices of the array; raise `GuardFailed` for None."""
         if where is None:
             raise GuardFailed(self.name, ": a store to an absent element")
-        self.array[where] = self.encode(value)
+        self.array[where] = self._encode(value)
 
     def gather(self, indices: ViewIndices, mask: Array | None, passthrough: Any) -> Any:
         """Return the elements at vector indices; lanes where `mask` is false give those of `passthrough`."""
         if mask is None:
-            return self.decode(self.array[self._lanes(indices, mask)])
+            return self._decode(self.array[self._lanes(indices, mask)])
         result = passthrough.copy()
         if mask.any():
-            result[mask] = self.decode(self.array[self._lanes(indices, mask)])
+            result[mask] = self._decode(self.array[self._lanes(indices, mask)])
         return result
 
     def scatter(self, indices: ViewIndices, value: Any, mask: Array | None) -> None:
         """Set the elements at vector indices where `mask` is true, in the order of the lanes."""
         if mask is None or mask.any():
-            values = self.encode(value if mask is None else value[mask])
+            values = self._encode(value if mask is None else value[mask])
             self.array[self._lanes(indices, mask)] = values
 
     def window(self, prefix: ViewIndices, begin: int, end: int) -> Array:
@@ -89,6 +91,12 @@ class View:
             raise GuardFailed(self.name, ": a search beyond a fiber")
         row = self.array[first[:-1]]
         return row[first[-1] : first[-1] + (end - begin)].astype(np.int64)
+
+    def _decode(self, stored: Any) -> Any:
+        return stored if self.encoding is None else self.encoding.decode(stored)
+
+    def _encode(self, values: Any) -> Any:
+        return values if self.encoding is None else self.encoding.encode(values)
 
     def _lanes(self, indices: ViewIndices, mask: Array | None) -> ViewIndices:
         """Return the indices in the lanes that `mask` selects, of which there are some, after checking that
@@ -119,17 +127,25 @@ def _bounds_checked(name: str, shape: tuple[int, ...]) -> Callable[[ViewIndices]
                 raise out_of_bounds_error(name, indices, shape)
         return where
 
-    def bounded_vector_index(indices: ViewIndices) -> ViewIndices:
-        (position,) = indices
-        position = index(position)
-        return (position,) if 0 <= position < shape[0] else bounded_indices(indices)
-
-    def bounded_matrix_index(indices: ViewIndices) -> ViewIndices:
-        row, column = indices
-        row, column = index(row), index(column)
-        if 0 <= row < shape[0] and 0 <= column < shape[1]:
-            return row, column
-        return bounded_indices(indices)
-
     # Nearly all arrays have one or two dimensions, for which a loop takes most of the time.
-    return {1: bounded_vector_index, 2: bounded_matrix_index}.get(len(shape), bounded_indices)
+    if len(shape) == 1:
+        (length,) = shape
+
+        def bounded_vector_index(indices: ViewIndices) -> ViewIndices:
+            (position,) = indices
+            position = index(position)
+            return (position,) if 0 <= position < length else bounded_indices(indices)
+
+        return bounded_vector_index
+    if len(shape) == 2:
+        height, width = shape
+
+        def bounded_matrix_index(indices: ViewIndices) -> ViewIndices:
+            row, column = indices
+            row, column = index(row), index(column)
+            if 0 <= row < height and 0 <= column < width:
+                return row, column
+            return bounded_indices(indices)
+
+        return bounded_matrix_index
+    return bounded_indices

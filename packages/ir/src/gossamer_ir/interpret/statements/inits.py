@@ -15,7 +15,7 @@ each iteration of the loops inside of that one that feed none.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 import numpy as np
 
@@ -278,29 +278,39 @@ def domain_checks(iters: Iterable[BlockIter], block_name: str, translator: Trans
     The error names no buffer, also if the domain loads out of bounds: kernels do not evaluate domains.
     """
     parts = tuple(
-        (
-            iterator.var,
-            translator.expr(iterator.domain.start),
-            translator.expr(iterator.domain.extent),
-        )
-        for iterator in iters
+        (iterator.var, _domain_of(iterator, block_name, translator)) for iterator in iters
     )
 
     def run(frame: Frame) -> None:
-        for name, start, extent in parts:
+        for name, domain in parts:
             # Python's integers, because the end of a domain may not fit int64.
             value = int(frame.values[name])
-            try:
-                first, count = int(start(frame)), int(extent(frame))
-            except InterpreterError as error:
-                message = (
-                    f"The domain of '{name}' in block '{block_name}' cannot be evaluated: {error}"
-                )
-                raise InterpreterError(message) from None
-            if not first <= value < first + count:
+            first, end = domain(frame)
+            if not first <= value < end:
                 raise InterpreterError(
                     f"In block '{block_name}', '{name}' is {value}, outside of its domain "
-                    f"[{first}, {first + count})."
+                    f"[{first}, {end})."
                 )
+
+    return run
+
+
+def _domain_of(
+    iterator: BlockIter, block_name: str, translator: Translator
+) -> Callable[[Frame], tuple[int, int]]:
+    """Return the start and the end of the domain of an iterator as a function of the frame."""
+    start, extent = translator.expr(iterator.domain.start), translator.expr(iterator.domain.extent)
+    if start in translator.constants and extent in translator.constants:
+        first = int(translator.constants[start])
+        ends = first, first + int(translator.constants[extent])
+        return lambda frame: ends
+
+    def run(frame: Frame) -> tuple[int, int]:
+        try:
+            first = int(start(frame))
+            return first, first + int(extent(frame))
+        except InterpreterError as error:
+            message = f"The domain of '{iterator.var}' in block '{block_name}' cannot be evaluated: {error}"
+            raise InterpreterError(message) from None
 
     return run

@@ -32,6 +32,8 @@ def iterations_of(node: For, translator: Translator) -> Callable[[Frame], Iterat
         first, count = int(start(frame)), int(extent(frame))
         # Integers of Python do not wrap; a loop variable beyond the largest int64 does.
         to_index = np.int64 if first + count <= 2**63 else _to_index
+        if number == 1:
+            return map(to_index, range(first, first + count))
         return map(to_index, chain.from_iterable(chunks(first, count, number=number)))
 
     return iterations
