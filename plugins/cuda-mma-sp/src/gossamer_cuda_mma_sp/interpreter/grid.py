@@ -36,6 +36,8 @@ _IN_WARPS = frozenset(("mma", "ldmatrix", "shfl", "wgmma"))
 """The instructions that all lanes of a warp, or those of a mask, execute together."""
 _CONTROL = _IN_WARPS | {"bra", "ret", "exit", "bar", "barrier"}
 """The instructions after which threads go on elsewhere, end or wait."""
+_GRID_INSTRUCTIONS = _CONTROL | {"trap"}
+"""The instructions that this module executes."""
 _MOST_LANES = 1 << 16
 """The most threads that run at the same time; of a larger grid, groups of blocks run one after another."""
 
@@ -139,6 +141,9 @@ class _Group:
             lanes = lanes[holds != instruction.is_negated]
             if not lanes.size:
                 return
+        if instruction.name not in _GRID_INSTRUCTIONS:
+            execute(self._threads, instruction, lanes)
+            return
         match instruction.name:
             case "bra":
                 self._pc[lanes] = self._program.labels[instruction.operands[0]]
@@ -148,10 +153,8 @@ class _Group:
                 self._waits[lanes] = True
             case "trap":
                 raise DeviceFaultError("a thread reached a trap")
-            case name if name in _IN_WARPS:
-                self._execute_in_warps(instruction, number, lanes)
             case _:
-                execute(self._threads, instruction, lanes)
+                self._execute_in_warps(instruction, number, lanes)
 
     def _missing_lanes_error(self) -> DeviceFaultError:
         number = int(self._pc[self._waits_for_warp].min())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import lru_cache
 
 import msgspec
 
@@ -23,10 +24,11 @@ class GridThreads(msgspec.Struct, frozen=True):
     block_threads: int
 
 
-def items_of(operand: str) -> list[str]:
+@lru_cache(1024)
+def items_of(operand: str) -> tuple[str, ...]:
     """Return the registers of an operand, which may be a list of several.
 
     >>> items_of("{%r1, %r2}"), items_of("%r1")
-    (['%r1', '%r2'], ['%r1'])
+    (('%r1', '%r2'), ('%r1',))
     """
-    return [item.strip() for item in operand.strip("{}").split(",")]
+    return tuple([item.strip() for item in operand.strip("{}").split(",")])

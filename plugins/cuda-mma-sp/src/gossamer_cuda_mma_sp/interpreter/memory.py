@@ -106,8 +106,7 @@ class TrackedMemory:
     def load(self, at: LaneNumbers, size: int, threads: ThreadNumbers) -> Array:
         """Return the bytes of an access of each thread."""
         part = self._check_addresses(at, size)
-        if not self._is_written[part].all():
-            raise DeviceFaultError(f"a thread reads {self._name} memory that nothing wrote")
+        self._require_written(part)
         # The first value of a loop that exchanges elements is read plainly.
         writers = self._plain_writers(part)
         self._require_no_race(writers, self._write_epoch[part], threads, "reads", "wrote")
@@ -158,9 +157,9 @@ class TrackedMemory:
         self._async_reads[at] -= 1
 
     def _store(self, part: LaneNumbers, data: Array, threads: ThreadNumbers) -> None:
-        if np.unique(part).size != part.size:
+        if len(part) > 1 and np.unique(part).size != part.size:
             raise DeviceFaultError(f"two threads write one element of {self._name} memory")
-        if self._async_reads[part].any():
+        if np.count_nonzero(self._async_reads[part]):
             raise DeviceFaultError(
                 f"a thread writes {self._name} memory that a product may still read"
             )
@@ -190,17 +189,22 @@ class TrackedMemory:
         return self._bytes[:whole].view(dtype)
 
     def _check_addresses(self, at: LaneNumbers, size: int) -> LaneNumbers:
-        if (at % size).any():
+        # `count_nonzero` takes a fifth of the time of `any` and `all`, if threads are few.
+        if np.count_nonzero(at % size):
             raise DeviceFaultError(f"an address in {self._name} memory is not a multiple of {size}")
         part: LaneNumbers = at[:, None] + np.arange(size)
-        is_inside = (at >= 0) & (at + size <= self._bytes.size)
-        if not is_inside.all() or not self._is_allocated[part].all():
+        is_outside = (at < 0) | (at + size > self._bytes.size)
+        if np.count_nonzero(is_outside) or np.count_nonzero(self._is_allocated[part]) < part.size:
             raise DeviceFaultError(f"a thread accesses {self._name} memory out of bounds")
-        if self._is_in_flight[part].any():
+        if np.count_nonzero(self._is_in_flight[part]):
             raise DeviceFaultError(
                 f"a thread accesses {self._name} memory to which an asynchronous copy is not complete"
             )
         return part
+
+    def _require_written(self, part: LaneNumbers) -> None:
+        if np.count_nonzero(self._is_written[part]) < part.size:
+            raise DeviceFaultError(f"a thread reads {self._name} memory that nothing wrote")
 
     def _plain_writers(self, part: LaneNumbers) -> LaneNumbers:
         """Return who wrote bytes; `NOBODY` for those that were updated atomically."""
@@ -240,11 +244,28 @@ class TrackedMemory:
             mixed = is_other & same_block & (epochs[part] == threads.epochs)
             noted = np.where(mixed, threads.block_numbers, threads.owners)
         owners[part], epochs[part] = noted, threads.epochs
+        if len(part) == 1:
+            return
         # Several threads may have read an element by one instruction.
         repeated = owners[part] != noted
         if np.count_nonzero(repeated):
             several = np.broadcast_to(threads.block_numbers, part.shape)
             owners[part[repeated]] = several[repeated]
+
+
+class PrivateMemory(TrackedMemory):
+    """Bytes of which each thread accesses only its own: there are no races."""
+
+    def load(self, at: LaneNumbers, size: int, threads: ThreadNumbers) -> Array:
+        """Return the bytes of an access of each thread."""
+        part = self._check_addresses(at, size)
+        self._require_written(part)
+        return self._bytes[part]
+
+    def store(self, at: LaneNumbers, data: Array, threads: ThreadNumbers) -> None:
+        """Store the bytes of each thread."""
+        part = self._check_addresses(at, data.shape[1])
+        self._bytes[part], self._is_written[part] = data, True
 
 
 class ThreadNumbers:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -67,7 +68,7 @@ def store_registers(threads: GridThreads, instruction: Instruction, lanes: LaneN
 
 
 def _require_aligned(offsets: LaneNumbers, size: int) -> None:
-    if (offsets % size).any():
+    if np.count_nonzero(offsets % size):
         raise DeviceFaultError("the address of a vector is not aligned")
 
 
@@ -108,6 +109,7 @@ def copy_asynchronously(threads: GridThreads, instruction: Instruction, lanes: L
     threads.copies.begin(lanes, target, data)
 
 
+@lru_cache(1024)
 def _space(suffixes: tuple[str, ...]) -> str:
     spaces = [suffix for suffix in suffixes if suffix in ("global", "shared", "local")]
     return spaces[0] if spaces else "generic"

@@ -14,6 +14,7 @@ from gossamer_cuda_mma_sp.interpreter.memory import (
     SHARED_BASE,
     DeviceFaultError,
     LaneNumbers,
+    PrivateMemory,
     ThreadNumbers,
     TrackedMemory,
 )
@@ -45,9 +46,9 @@ class ThreadMemory:
         self.thread_numbers = np.repeat(blocks, block_threads) * self._owner_stride + thread
         self._epochs = np.zeros(count, np.int64)
         self._shared_bytes = _round_up(program.shared_bytes, 16)
-        self._local_bytes = program.local_bytes
+        self._local_bytes = _round_up(program.local_bytes, 16)
         self.shared = _shared_memory(program.shared_bytes, blocks.size)
-        self._local = _private_memory("local", count * program.local_bytes)
+        self._local = _local_memory(program.local_bytes, count)
 
     def place(self, text: str, space: str, lanes: LaneNumbers) -> tuple[TrackedMemory, LaneNumbers]:
         """Return the memory of a space, and the offsets of an address in it; raise `DeviceFaultError` for one
@@ -61,7 +62,8 @@ class ThreadMemory:
         if space == "global":
             return self._global, address - GLOBAL_BASE
         size = self._shared_bytes if space == "shared" else self._local_bytes
-        if ((address < 0) | (address >= size)).any():
+        # Without a sign, an address before the first one is beyond the last.
+        if np.count_nonzero(address.view(np.uint64) >= size):
             raise DeviceFaultError(f"a thread accesses {space} memory out of bounds")
         if space == "shared":
             return self.shared, address + self._block[lanes] * size
@@ -114,9 +116,12 @@ def _round_up(size: int, multiple: int) -> int:
     return -(-size // multiple) * multiple
 
 
-def _private_memory(name: str, size: int) -> TrackedMemory:
-    is_written = np.zeros(size, np.bool_)
-    return TrackedMemory(name, np.full(size, 0xA5, np.uint8), np.ones(size, np.bool_), is_written)
+def _local_memory(size: int, threads: int) -> PrivateMemory:
+    """Return the memory of threads. Each ends with a multiple of 16 bytes, so that no aligned access reaches
+    that of the next thread."""
+    offsets = np.tile(np.arange(_round_up(size, 16)), threads)
+    data = np.full(offsets.size, 0xA5, np.uint8)
+    return PrivateMemory("local", data, offsets < size, np.zeros(offsets.size, np.bool_))
 
 
 def _space_of(address: LaneNumbers) -> str:

@@ -15,7 +15,9 @@ from gossamer_cuda_mma_sp.interpreter.memory import DeviceFaultError, LaneNumber
 from gossamer_cuda_mma_sp.interpreter.operations import LaneValues
 from gossamer_cuda_mma_sp.interpreter.program import KernelProgram
 
-_REGISTER_DTYPES = {1: np.bool_, 8: np.uint8, 16: np.uint16, 32: np.uint32, 64: np.uint64}
+_REGISTER_DTYPES = {1: np.dtype(np.bool_)} | {
+    bits: np.dtype(f"u{bits // 8}") for bits in (8, 16, 32, 64)
+}
 _READ, _SUMMED = 1, 2
 _SPECIAL = re.compile(r"^%(tid|ntid|ctaid|nctaid)\.([xyz])$")
 
@@ -49,7 +51,9 @@ class ThreadRegisters:
                     )
             raw = self._registers[text]
             raw = raw.copy() if lanes.size == self._count else raw[lanes]
-            if raw.dtype == np.bool_ or dtype == np.bool_:
+            if raw.dtype is dtype:
+                return raw
+            if raw.dtype.kind == "b" or dtype.kind == "b":
                 return raw.astype(dtype)
             if raw.dtype.itemsize != dtype.itemsize:
                 raw = raw.astype(f"u{dtype.itemsize}")
@@ -58,20 +62,22 @@ class ThreadRegisters:
             return self._special[special[1], special[2]][lanes].astype(np.uint32).astype(dtype)
         if text in self._program.symbols:
             return np.full(lanes.size, self._program.symbols[text], dtype)
-        return np.full(lanes.size, ptx_literal(text, dtype))
+        return _repeated_literal(text, dtype, lanes.size)
 
     def write(self, register: str, value: LaneValues, lanes: LaneNumbers) -> None:
         """Set a register of each thread; `_` is none."""
         if register == "_":
             return
         self._note_access(register, lanes)
-        target = np.dtype(_REGISTER_DTYPES[self._program.registers[register]])
+        target = _REGISTER_DTYPES[self._program.registers[register]]
         if register not in self._registers:
             self._registers[register] = np.zeros(self._count, target)
             self._defined[register] = np.zeros(self._count, np.bool_)
-        if target == np.bool_:
+        if value.dtype is target:
+            raw = value
+        elif target.kind == "b":
             raw = value.astype(np.bool_)
-        elif value.dtype == np.bool_:
+        elif value.dtype.kind == "b":
             raw = value.astype(target)
         elif value.dtype.itemsize == target.itemsize:
             raw = value.view(target)
@@ -150,6 +156,14 @@ def special_registers(
             values[name, dimension] = rest % extent
             values[f"n{name}", dimension] = np.full(flat.size, extent)
             rest = rest // extent
+    return values
+
+
+@lru_cache(1024)
+def _repeated_literal(text: str, dtype: np.dtype[Any], count: int) -> LaneValues:
+    """Return a literal for each thread, which callers must not change."""
+    values = np.full(count, ptx_literal(text, dtype))
+    values.flags.writeable = False
     return values
 
 

@@ -109,8 +109,8 @@ def _operands(texts: Sequence[str], product: WarpgroupInstruction) -> _Operands:
     if int(selector) not in product.selectors:
         raise DeviceFaultError(f"the sparsity selector {selector} of a product is undefined")
     return _Operands(
-        tuple(items_of(d)),
-        tuple(items_of(a)),
+        items_of(d),
+        items_of(a),
         b,
         metadata,
         int(selector),
