@@ -48,8 +48,8 @@ from tools.sessions.testing import (
     SERIALIZED,
     SHARED_TESTS,
     WIRED,
+    environment_for_tests,
     install_everything,
-    new_cache,
     run_tests,
     test_in_emulator,
 )
@@ -105,7 +105,7 @@ def tests(session: nox.Session, part: str) -> None:
         session.install("--no-deps", *map(wheel_path, large))
         run_tests(session, SHARED_TESTS[part], ["--some-borders"], env=env)
         return
-    distribution, env = BY_SHORT[part], new_cache(session)
+    distribution, env = BY_SHORT[part], environment_for_tests(session.create_tmp())
     if session.posargs:
         install(session, [distribution], *group_requirements("parallel"), extra="test")
     else:
@@ -191,7 +191,7 @@ def lowest(session: nox.Session, part: str) -> None:
     constraints.write_text("\n".join(bounds))
     session.log(f"lowest versions: {', '.join(bounds)}")
     install(session, [distribution], "--constraint", str(constraints), extra="test")
-    env = new_cache(session)
+    env = environment_for_tests(session.create_tmp())
     session.run("pytest", "-q", f"{distribution.path}/tests", *session.posargs, env=env)
 
 

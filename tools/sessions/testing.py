@@ -46,15 +46,20 @@ SHARED_TESTS = {
 UNPACKING_PROGRAMS = ("apt-get", "dpkg-deb", "tar")
 
 
-def new_cache(session: nox.Session) -> dict[str, str]:
-    """Return the environment variable of a cache of kernels that only this session has."""
-    return {"GOSSAMER_CACHE_DIR": session.create_tmp()}
+def environment_for_tests(cache: str) -> dict[str, str]:
+    """Return the environment variables of tests: the folder of their cache of kernels, which only one session
+    has, and one thread for matrix products of NumPy.
+
+    After each product of matrices of 100 by 100 elements, the other threads of OpenBLAS spin for 30
+    milliseconds, on CPUs that other sessions need, and a process that imports NumPy starts them.
+    """
+    return {"GOSSAMER_CACHE_DIR": cache, "OPENBLAS_NUM_THREADS": "1"}
 
 
 def install_everything(session: nox.Session) -> dict[str, str]:
-    """Install the small distributions with what tests need. Return `new_cache`."""
+    """Install the small distributions with what tests need. Return `environment_for_tests`."""
     install(session, SMALL_DISTRIBUTIONS, *group_requirements("test"))
-    return new_cache(session)
+    return environment_for_tests(session.create_tmp())
 
 
 def run_tests(
@@ -94,6 +99,6 @@ def test_in_emulator(session: nox.Session, architecture: str) -> None:
     python, chosen = root / "usr/bin/python", session.posargs or NATIVE_TESTS
     if not python.exists():
         session.skip(f"apt-get has no source with Debian's packages for {architecture}")
-    env = {"GOSSAMER_CACHE_DIR": str(root / "cache")}
+    env = environment_for_tests(str(root / "cache"))
     options = ("-q", "-p", "no:cacheprovider")
     session.run(str(python), "-m", "pytest", *options, *chosen, env=env, external=True)
