@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -45,11 +46,13 @@ COMPARE: dict[str, NumericFunction] = {
 }
 
 
+@lru_cache(maxsize=1024)
 def unary_function(op: str, dtype: str) -> NumericFunction:
     """Return the function of a unary operator, for values of a dtype."""
     return with_rounding(dtype, UNARY[op])
 
 
+@lru_cache(maxsize=1024)
 def binary_function(op: str, dtype_name: str) -> NumericFunction:
     """Return the function of a binary operator, for values of a dtype."""
     dtype = DType.parse(dtype_name)
@@ -79,6 +82,10 @@ def _total_shift(function: NumericFunction, op: str, dtype: str) -> NumericFunct
     bits = DType.parse(dtype).bits
 
     def shift(lhs: Any, rhs: Any) -> Any:
+        if isinstance(lhs, np.generic):
+            if 0 <= rhs < bits:
+                return function(lhs, lhs.dtype.type(rhs))
+            return lhs.dtype.type(-1 if op == "shr" and lhs < 0 else 0)
         is_inside = (rhs >= 0) & (rhs < bits)
         moved = function(lhs, np.where(is_inside, rhs, np.zeros_like(rhs)).astype(lhs.dtype))
         rest = np.zeros_like(lhs)

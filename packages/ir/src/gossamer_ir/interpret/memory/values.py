@@ -65,6 +65,7 @@ def with_rounding(dtype: str, function: Callable[..., Any]) -> Callable[..., Any
     return lambda *args: encoding.round(function(*args))
 
 
+@lru_cache(maxsize=1024)
 def conversion(source: str, dtype: str) -> Callable[[Any], Any]:
     """Return the function that converts values and vectors of a dtype to another one.
 
