@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import ast
 import gc
+from collections import defaultdict
+from collections.abc import Iterator
 from functools import cache
+from typing import Any
 
 
 @cache
@@ -16,12 +19,21 @@ def tree_of(text: str) -> ast.Module:
     return tree
 
 
+def nodes_of(tree: ast.AST, *types: type[ast.AST]) -> Iterator[Any]:
+    """Yield the nodes of a tree that have one of some types: type by type, as `ast.walk` yields them."""
+    by_type = _nodes_by_type(tree)
+    for kind in types:
+        yield from by_type.get(kind, ())
+
+
 @cache
-def nodes_of(tree: ast.Module) -> tuple[ast.AST, ...]:
-    """Return all nodes of a tree, as `ast.walk` yields them."""
-    nodes = tuple(ast.walk(tree))
+def _nodes_by_type(tree: ast.AST) -> dict[type[ast.AST], list[ast.AST]]:
+    """Return the nodes of a tree by type: most searches are for few of them."""
+    by_type: defaultdict[type[ast.AST], list[ast.AST]] = defaultdict(list)
+    for node in ast.walk(tree):
+        by_type[type(node)].append(node)
     _exempt_from_collection()
-    return nodes
+    return dict(by_type)
 
 
 @cache

@@ -29,8 +29,7 @@ def empty_fields(tree):
     """The names of the fields of classes whose default is an empty text."""
     return {
         stmt.target.id
-        for node in nodes_of(tree)
-        if isinstance(node, ast.ClassDef)
+        for node in nodes_of(tree, ast.ClassDef)
         for stmt in node.body
         if isinstance(stmt, ast.AnnAssign) and _may_be_empty(stmt.value)
     }
@@ -41,9 +40,8 @@ def empty_results(tree):
     of an expression, or by a variable."""
     return {
         node.name
-        for node in nodes_of(tree)
-        if isinstance(node, ast.FunctionDef)
-        and not node.name.endswith(TEXT_SUFFIXES)
+        for node in nodes_of(tree, ast.FunctionDef)
+        if not node.name.endswith(TEXT_SUFFIXES)
         and isinstance(node.returns, ast.Name)
         and node.returns.id == "str"
         and any(_may_be_empty(value) for value in _returned(node))
@@ -86,7 +84,7 @@ def _names_by_path(root, search):
 def empty_values(tree):
     """The lines with an empty text as the default of `next` or `getattr`, in an attribute, or alone in a
     tuple."""
-    for node in nodes_of(tree):
+    for node in nodes_of(tree, ast.Call, ast.Assign, ast.Tuple):
         match node:
             case ast.Call(func=ast.Name(id="next" | "getattr"), args=[*_, ast.Constant(value="")]):
                 yield node.lineno

@@ -48,9 +48,9 @@ def does_not_begin_with_a_verb(text):
 
 def documented(tree):
     """The functions that say what they do: not properties, which are things, nor tests, which are facts."""
-    for node in nodes_of(tree):
-        is_one = isinstance(node, ast.FunctionDef) and not node.name.startswith("test_")
-        if is_one and not is_property(node) and ast.get_docstring(node):
+    for node in nodes_of(tree, ast.FunctionDef):
+        is_test = node.name.startswith("test_")
+        if not is_test and not is_property(node) and ast.get_docstring(node):
             yield node.name, ast.get_docstring(node)
 
 
@@ -60,10 +60,8 @@ def is_property(function):
 
 def things(tree):
     """The classes and properties that say what they are."""
-    for node in nodes_of(tree):
-        is_one = isinstance(node, ast.ClassDef) or (
-            isinstance(node, ast.FunctionDef) and is_property(node)
-        )
+    for node in nodes_of(tree, ast.ClassDef, ast.FunctionDef):
+        is_one = isinstance(node, ast.ClassDef) or is_property(node)
         if is_one and ast.get_docstring(node):
             yield node.name, ast.get_docstring(node)
 

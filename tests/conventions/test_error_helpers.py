@@ -25,8 +25,8 @@ SIGNALS = {"take_exception", "signal_exception", "call_exception"}
 def functions(root):
     for folder in FOLDERS:
         for path in root.glob(f"{folder}/**/*.py"):
-            for node in nodes_of(tree_of(path.read_text())):
-                if isinstance(node, ast.FunctionDef) and node.returns is not None:
+            for node in nodes_of(tree_of(path.read_text()), ast.FunctionDef):
+                if node.returns is not None:
                     yield node.name, ast.unparse(node.returns), node
 
 

@@ -55,10 +55,8 @@ def is_refused(name):
 
 def names_of_functions(tree):
     """The names of functions and methods; a property may be named as the state that it tells."""
-    for node in nodes_of(tree):
-        if isinstance(node, ast.FunctionDef) and not any(
-            "property" in ast.unparse(one) for one in node.decorator_list
-        ):
+    for node in nodes_of(tree, ast.FunctionDef):
+        if not any("property" in ast.unparse(one) for one in node.decorator_list):
             yield node.name
 
 

@@ -42,9 +42,8 @@ def unordered(tree):
     }
     return [
         node.lineno
-        for node in nodes_of(tree)
-        if isinstance(node, ast.Call)
-        and isinstance(node.func, ast.Attribute)
+        for node in nodes_of(tree, ast.Call)
+        if isinstance(node.func, ast.Attribute)
         and node.func.attr == "parametrize"
         and len(node.args) > 1
         and is_set(node.args[1], dict(constants))

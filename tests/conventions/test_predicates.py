@@ -17,8 +17,8 @@ OF_SCRIPTS = {"nontemporal", "padded", "scalable", "sorted", "unique"}
 
 def truths(tree: ast.Module) -> Iterator[str]:
     """Yield the names of fields and properties that are a bool."""
-    for node in nodes_of(tree):
-        for member in node.body if isinstance(node, ast.ClassDef) else ():
+    for node in nodes_of(tree, ast.ClassDef):
+        for member in node.body:
             match member:
                 case ast.AnnAssign(target=ast.Name(name), annotation=ast.Name("bool")):
                     yield name

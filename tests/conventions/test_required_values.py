@@ -18,13 +18,10 @@ def misnamed(tree):
     """The functions whose name promises a value, or none, and whose annotation says otherwise."""
     return [
         node.name
-        for node in nodes_of(tree)
-        if isinstance(node, ast.FunctionDef)
-        and (
-            (node.name.lstrip("_").startswith("require_") and returns_value(node))
-            or (node.name.lstrip("_").startswith("required_") and not returns_value(node))
-            or (node.name.lstrip("_").startswith("check_") and only_raises(node))
-        )
+        for node in nodes_of(tree, ast.FunctionDef)
+        if (node.name.lstrip("_").startswith("require_") and returns_value(node))
+        or (node.name.lstrip("_").startswith("required_") and not returns_value(node))
+        or (node.name.lstrip("_").startswith("check_") and only_raises(node))
     ]
 
 
@@ -44,7 +41,7 @@ def only_raises(function):
 
 def verdicts(tree):
     """The functions that return a verdict, but for the two that make a plain one."""
-    for node in nodes_of(tree):
+    for node in nodes_of(tree, ast.FunctionDef):
         match node:
             case ast.FunctionDef(name=name, returns=ast.Name(id="Verdict")):
                 if name not in ("profitable_verdict", "unprofitable_verdict"):

@@ -92,8 +92,9 @@ def files_of(root):
 def names_imported(root):
     """The names that files of benchmarks and tools import from each other."""
     for path, is_distributed in files_of(root):
-        for node in [] if is_distributed else nodes_of(tree_of(path.read_text())):
-            if isinstance(node, ast.ImportFrom) and node.module.startswith(("benchmarks", "tools")):
+        imports = [] if is_distributed else nodes_of(tree_of(path.read_text()), ast.ImportFrom)
+        for node in imports:
+            if node.module.startswith(("benchmarks", "tools")):
                 yield from (alias.name for alias in node.names)
 
 
@@ -151,7 +152,7 @@ NAMES_OF_AXES = ("gossamer_ir/nodes.py", "/primitives/coordinate/", "/rules/step
 
 def annotations_of(name, tree):
     """The annotations of parameters and fields of this name."""
-    for node in nodes_of(tree):
+    for node in nodes_of(tree, ast.arg, ast.AnnAssign):
         match node:
             case ast.arg(arg=arg_name, annotation=annotation) if annotation is not None:
                 pass

@@ -22,8 +22,8 @@ of an element in its fiber, and a place is a path into a module (docs/glossary.m
 
 def counters(tree):
     """The names of the numbers that `enumerate` adds to items."""
-    for node in nodes_of(tree):
-        if isinstance(node, (ast.For, ast.comprehension)) and isinstance(node.target, ast.Tuple):
+    for node in nodes_of(tree, ast.For, ast.comprehension):
+        if isinstance(node.target, ast.Tuple):
             called = {call.func for call in ast.walk(node.iter) if isinstance(call, ast.Call)}
             if any(isinstance(name, ast.Name) and name.id == "enumerate" for name in called):
                 yield ast.unparse(node.target.elts[0])
@@ -55,7 +55,7 @@ def test_the_search_finds_the_number_of_an_item(text, name):
 def dtypes_called_kind(tree):
     """The assignments and parameters by which a dtype is called `kind`: that word is for a group of dtypes,
     such as the integers, and for what kind of loop, iterator or statement something is."""
-    for node in nodes_of(tree):
+    for node in nodes_of(tree, ast.Assign, ast.arg):
         match node:
             case ast.Assign(targets=[ast.Name(id="kind")], value=value):
                 calls = r"(\bparse_dtype|\bDType(\.parse)?|\bnp\.dtype)\([^()]*(\([^()]*\))?\)$|\.dtype$"
@@ -93,7 +93,7 @@ WORDS_FOR_ANYTHING = {"found", "item", "it"}
 
 def names_of_iterators(tree):
     """The names of iterators: of parameters, and of variables to which loops bind those of a block."""
-    for node in nodes_of(tree):
+    for node in nodes_of(tree, ast.arg, ast.For, ast.comprehension):
         match node:
             case ast.arg(arg=name, annotation=ast.Name(id="BlockIter")):
                 yield name
@@ -131,8 +131,8 @@ POSITIONS = {"At", "Expr", "Node", "Range", "int", "slice", "str", "tuple[Expr, 
 
 def types_of_at(tree):
     """The annotations of parameters that are called `at`, without None."""
-    for node in nodes_of(tree):
-        if isinstance(node, ast.arg) and node.arg == "at" and node.annotation is not None:
+    for node in nodes_of(tree, ast.arg):
+        if node.arg == "at" and node.annotation is not None:
             yield from {*ast.unparse(node.annotation).split(" | ")} - {"None"}
 
 
@@ -158,12 +158,12 @@ def adjectives(tree):
     which it belongs is the noun, as in `digit.known`."""
     fields = {
         stmt.target
-        for node in nodes_of(tree)
-        if isinstance(node, ast.ClassDef)
+        for node in nodes_of(tree, ast.ClassDef)
         for stmt in node.body
         if isinstance(stmt, ast.AnnAssign)
     }
-    for node in nodes_of(tree):
+    naming = (ast.FunctionDef, ast.arg, ast.Name, ast.MatchAs, ast.MatchStar)
+    for node in nodes_of(tree, *naming):
         match node:
             case (
                 ast.arg(arg=name)
@@ -186,4 +186,4 @@ def test_a_variable_is_named_for_what_it_holds(root):
 
 def test_the_search_finds_variables_that_say_nothing():
     text = "def f(given): ...\nclass A:\n    known: int\nfor own in x:\n    found: int = 0\ndef _known(): ..."
-    assert [*adjectives(ast.parse(text))] == ["_known", "own", "given", "found"]
+    assert [*adjectives(ast.parse(text))] == ["_known", "given", "own", "found"]

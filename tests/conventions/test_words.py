@@ -59,8 +59,8 @@ OF_OTHERS = {
 def names_like_nodes(tree):
     """The parameters and variables of functions that are annotated as names and named as nodes. A pass,
     a primitive and a query of the schedule builder (`typed`) take handles or names."""
-    for function in nodes_of(tree):
-        if isinstance(function, ast.FunctionDef) and not _takes_names(function):
+    for function in nodes_of(tree, ast.FunctionDef):
+        if not _takes_names(function):
             arguments = function.args
             every = [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs]
             annotated = [(argument.arg, argument.annotation) for argument in every]
@@ -85,7 +85,8 @@ def _takes_names(function):
 def bound_names(tree):
     """The names that a file gives to parameters, variables, functions and classes. Those of tests are
     sentences, and those of environment variables are constants."""
-    for node in nodes_of(tree):
+    naming = (ast.FunctionDef, ast.ClassDef, ast.arg, ast.Name, ast.MatchAs)
+    for node in nodes_of(tree, *naming):
         match node:
             case ast.FunctionDef(name=name) | ast.ClassDef(name=name):
                 pass

@@ -155,16 +155,13 @@ def test_all_code_that_names_a_narrow_dtype_is_in_the_recipe(root):
 def names_a_narrow_dtype(tree):
     """Whether a constant that is not a docstring has the name of such a dtype as a word, or a name has it as
     a part."""
-    documents = {id(node.value) for node in nodes_of(tree) if isinstance(node, ast.Expr)}
-    for node in nodes_of(tree):
-        if isinstance(node, ast.Constant) and isinstance(node.value, str):
-            if id(node) not in documents and {*node.value.split()} & {*NARROW}:
-                return True
-        elif isinstance(node, (ast.Name, ast.Attribute)):
-            name = node.id if isinstance(node, ast.Name) else node.attr
-            if any(narrow in name for narrow in NARROW):
-                return True
-    return False
+    documents = {id(node.value) for node in nodes_of(tree, ast.Expr)}
+    texts = (node for node in nodes_of(tree, ast.Constant) if isinstance(node.value, str))
+    if any(id(node) not in documents and {*node.value.split()} & {*NARROW} for node in texts):
+        return True
+    names = {node.id for node in nodes_of(tree, ast.Name)}
+    names |= {node.attr for node in nodes_of(tree, ast.Attribute)}
+    return any(narrow in name for name in names for narrow in NARROW)
 
 
 @pytest.mark.parametrize(

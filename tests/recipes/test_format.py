@@ -70,7 +70,7 @@ SOURCES = (*(f"packages/{package}/src" for package in PACKAGES), "benchmarks")
 
 def formats_named_in(text, names):
     """The names of formats among the constants of a program, without those in docstrings."""
-    constants = (node for node in nodes_of(tree_of(text)) if isinstance(node, ast.Constant))
+    constants = nodes_of(tree_of(text), ast.Constant)
     return sorted({node.value for node in constants if isinstance(node.value, str)} & names)
 
 

@@ -119,11 +119,10 @@ def test_every_table_of_types_is_in_the_list(root, recipe):
 
 def _has_table_of(names, tree):
     """Whether a file has a dict whose keys include two or more of these types."""
-    for node in nodes_of(tree):
-        if isinstance(node, ast.Dict):
-            keys = [key.id for key in node.keys if isinstance(key, ast.Name)]
-            if len(names & {*keys}) > 1:
-                return True
+    for node in nodes_of(tree, ast.Dict):
+        keys = [key.id for key in node.keys if isinstance(key, ast.Name)]
+        if len(names & {*keys}) > 1:
+            return True
     return False
 
 
@@ -151,7 +150,7 @@ def _groups_of_types(text):
     """The names of types that one function, or one tuple or set outside of types, tells apart, after the name
     of the function, of the method of a class or of the constant."""
     tree = tree_of(text)
-    skipped = {id(node.slice) for node in nodes_of(tree) if isinstance(node, ast.Subscript)}
+    skipped = {id(node.slice) for node in nodes_of(tree, ast.Subscript)}
     for name, definition in definitions(tree):
         for node in ast.walk(definition):
             if isinstance(node, ast.FunctionDef):
@@ -245,7 +244,7 @@ def test_no_other_code_asks_for_the_type_of_an_axis_or_a_fact(root, types):
 
 
 def _types_asked_for(tree):
-    for node in nodes_of(tree):
+    for node in nodes_of(tree, ast.MatchClass, ast.Call, ast.Compare):
         if isinstance(node, ast.MatchClass):
             yield from _names(node.cls)
         elif isinstance(node, ast.Call) and _names(node.func) == ["isinstance"]:

@@ -108,13 +108,12 @@ def test_all_code_that_names_a_target_is_in_the_recipe(root):
 
 def names_a_target(tree):
     """Whether a constant that is not a docstring has the name of a target as a word."""
-    documents = {id(node.value) for node in nodes_of(tree) if isinstance(node, ast.Expr)}
+    documents = {id(node.value) for node in nodes_of(tree, ast.Expr)}
     return any(
-        isinstance(node, ast.Constant)
-        and isinstance(node.value, str)
+        isinstance(node.value, str)
         and id(node) not in documents
         and not NAMES.isdisjoint(re.findall(r"[\w.-]*\w", node.value))
-        for node in nodes_of(tree)
+        for node in nodes_of(tree, ast.Constant)
     )
 
 

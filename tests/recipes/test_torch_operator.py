@@ -85,8 +85,7 @@ def registrations(tree):
     """The functions under `torch_operator` or torch's own decorator, and what each is registered with."""
     return {
         node.name: {keyword.arg for keyword in decorator.keywords}
-        for node in nodes_of(tree)
-        if isinstance(node, ast.FunctionDef)
+        for node in nodes_of(tree, ast.FunctionDef)
         for decorator in node.decorator_list
         if isinstance(decorator, ast.Call)
         and ast.unparse(decorator.func) in ("torch_operator", "torch.library.custom_op")

@@ -38,8 +38,8 @@ def imports_across_borders(distributions):
     """The objects that a package imports from another one, each with the module that it is imported from."""
     for distribution in distributions:
         for path in distribution.source.rglob("*.py"):
-            for node in nodes_of(tree_of(path.read_text())):
-                if isinstance(node, ast.ImportFrom) and node.level == 0:
+            for node in nodes_of(tree_of(path.read_text()), ast.ImportFrom):
+                if node.level == 0:
                     package = node.module.partition(".")[0]
                     if package.startswith("gossamer") and package not in (
                         distribution.package,

@@ -187,7 +187,7 @@ def test_it_imports_what_it_declares(distribution):
 def private_names(path):
     """Names with an underscore that a file takes from modules of others, by any way that is written out."""
     tree, foreign = tree_of(path.read_text()), set()
-    for node in nodes_of(tree):
+    for node in nodes_of(tree, ast.Import, ast.ImportFrom):
         if isinstance(node, ast.Import):
             foreign |= {(alias.asname or alias.name).partition(".")[0] for alias in node.names}
             names = (alias.name for alias in node.names if alias.name != "_thread")  # documented
@@ -196,8 +196,8 @@ def private_names(path):
             foreign |= {alias.asname or alias.name for alias in node.names}
             paths = [f"{node.module}.{alias.name}" for alias in node.names]
             yield from (path for path in paths if "._" in f".{path}" and "__future__" not in path)
-    for node in nodes_of(tree):
-        if isinstance(node, ast.Attribute) and re.match(r"_(?!_)|__mro__", node.attr):
+    for node in nodes_of(tree, ast.Attribute):
+        if re.match(r"_(?!_)|__mro__", node.attr):
             owner = node.value
             while isinstance(owner, ast.Attribute):
                 owner = owner.value
@@ -295,7 +295,7 @@ OTHER_REPLACE = {"tests/fuzzing/execution/compilers.py", "tests/fuzzing/findings
 
 def functions_by_module(tree):
     """What a file takes by its module, and all others by its name: `replace(node, ...)`, `add(lhs, rhs)`."""
-    for node in nodes_of(tree):
+    for node in nodes_of(tree, ast.ImportFrom, ast.Attribute):
         match node:
             case ast.ImportFrom(module="gossamer_ir.core", names=names):
                 yield from ("build" for alias in names if alias.name == "build")

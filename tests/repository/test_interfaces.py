@@ -24,7 +24,7 @@ def modules_for_plugins(root):
 
 def foreign_imports(path, package):
     """The modules of other packages that a file imports names from, and the names."""
-    for node in nodes_of(tree_of(path.read_text())):
+    for node in nodes_of(tree_of(path.read_text()), ast.ImportFrom, ast.Import):
         if isinstance(node, ast.ImportFrom) and node.level == 0:
             owner = node.module.partition(".")[0]
             if owner.startswith("gossamer") and owner not in (package, *SHARED):
