@@ -15,6 +15,7 @@ from gossamer_ir.interpret.frame import Exec, Frame
 from gossamer_ir.interpret.statements.statement_translators import STMT_TRANSLATIONS
 from gossamer_ir.interpret.translator import Translator, call_in_order
 from gossamer_ir.nodes import Function, Module
+from gossamer_ir.support.identity_cache import memoize_by_identity
 from gossamer_ir.support.items_by_name import items_by_name
 from gossamer_ir.support.typed_calls import typed
 
@@ -104,7 +105,17 @@ def run(
     """
     _require_positive("vscale", vscale)
     _require_positive("chunks", chunks)
-    InterpretedKernel(module, vscale=vscale, chunks=chunks).run(arguments, function)
+    kernels = _kernels_of(module)
+    if (vscale, chunks) not in kernels:
+        kernels[vscale, chunks] = InterpretedKernel(module, vscale=vscale, chunks=chunks)
+    kernels[vscale, chunks].run(arguments, function)
+
+
+@memoize_by_identity
+def _kernels_of(module: Module) -> dict[tuple[int, int], InterpretedKernel]:
+    """Return the kernels of a module, by `vscale` and chunks. Most modules run several times, and translating
+    one takes as long as a short run."""
+    return {}
 
 
 def _require_positive(name: str, value: int) -> None:
