@@ -111,6 +111,25 @@ def test_the_place_of_a_store_is_that_before_it():
         )
 
 
+PARALLEL_BOXES = """
+@T.prim_func
+def main(c: T.handle) -> None:
+    T.func_attr({{"sparse_tir_level": 0}})
+    C = T.match_buffer(c, (2, 2, 2), "int64")
+    for i in T.parallel(2):
+        for j in T.serial({start}, {start} + 1):
+            C[j, j, j] = i
+"""
+
+
+def test_variables_as_indices_of_three_dimensions_are_those_of_the_elements():
+    require_no_race(parse_module(PARALLEL_BOXES.format(start="i")), {"c": np.zeros((2, 2, 2), int)})
+    with pytest.raises(Race, match="iterations 0 and 1"):
+        require_no_race(
+            parse_module(PARALLEL_BOXES.format(start="0")), {"c": np.zeros((2, 2, 2), int)}
+        )
+
+
 def judge_unless_broken(number: int, tally: Tally) -> None:
     """Judges an item; 3 raises an error, and the process of 5 ends."""
     if number == 3:

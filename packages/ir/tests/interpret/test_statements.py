@@ -60,6 +60,47 @@ def test_scalable_loops_do_not_depend_on_the_machine(vscale):
     np.testing.assert_array_equal(x, 2 * np.arange(11.0))
 
 
+def test_a_module_that_ran_runs_on_another_machine():
+    module = flat(
+        "    X[0] = T.float64(T.vscale())\n    for i in T.parallel(2):\n        X[1] = T.float64(i)"
+    )
+    for vscale, chunks, last in ((1, 1, 1), (4, 1, 1), (4, 2, 0), (1, 1, 1)):
+        x = np.zeros(2)
+        run(module, {"x": x, "n": 2}, vscale=vscale, chunks=chunks)
+        np.testing.assert_array_equal(x, [vscale, last])
+
+
+@pytest.mark.parametrize(
+    "value",
+    ["y", "-y", "y + 1.0", "1.0 + y", "y * y", "X[0] + y", "y + X[0]", "T.float64(T.int64(y))"],
+)
+def test_a_variable_without_a_value_is_an_error(value):
+    """The parser and the verifier refuse such a module."""
+    module = flat(f"    y: T.float64 = 2.0\n    X[0] = {value}")
+    (function,) = module.functions
+    x = array(3.0)
+    run(module, {"x": x, "n": 1})
+    expected = eval(value.replace("T.", ""), {"y": 2.0, "X": [3.0], "float64": float, "int64": int})
+    np.testing.assert_array_equal(x, [expected])
+    without = replace(module, functions=(replace(function, body=function.body[1:]),))
+    with pytest.raises(InterpreterError, match="The variable 'y' has no value here"):
+        run(without, {"x": array(3.0), "n": 1})
+
+
+@pytest.mark.parametrize("indices", ["i", "i, i", "i, i, i"])
+def test_an_index_without_a_value_is_an_error(indices):
+    """The parser and the verifier refuse such a module."""
+    shape = ", ".join("n" for _ in indices.split(","))
+    module = flat(f"    i: T.int64 = n - 1\n    X[{indices}] = 5.0", shape=shape)
+    (function,) = module.functions
+    x = np.zeros([2] * len(indices.split(",")))
+    run(module, {"x": x, "n": 2})
+    assert x.flat[-1] == 5.0
+    without = replace(module, functions=(replace(function, body=function.body[1:]),))
+    with pytest.raises(InterpreterError, match="The variable 'i' has no value here"):
+        run(without, {"x": x, "n": 2})
+
+
 def test_lets_conditions_loops_and_predicated_stores():
     x = np.zeros(6)
     body = """

@@ -191,18 +191,18 @@ def test_a_shuffle_that_some_lanes_do_not_reach_is_an_error():
 LOCAL = """
 .visible .entry f(.param .u64 f_param_0)
 {
-	.local .align 16 .b8 	depot[20];
-	.reg .b32 	%r<3>;
-	.reg .b64 	%rd<4>;
-	ld.param.b64 	%rd1, [f_param_0];
-	mov.b64 	%rd2, depot;
-	mov.u32 	%r1, %tid.x;
-	mul.wide.u32 	%rd3, %r1, 4;
-	add.s64 	%rd1, %rd1, %rd3;
-	st.local.b32 	[%rd2+16], %r1;
-	ld.local.b32 	%r2, [%rd2+16];
-	st.global.b32 	[%rd1], %r2;
-	ret;
+    .local .align 16 .b8 depot[20];
+    .reg .b32 %r<3>;
+    .reg .b64 %rd<4>;
+    ld.param.b64 %rd1, [f_param_0];
+    mov.b64 %rd2, depot;
+    mov.u32 %r1, %tid.x;
+    mul.wide.u32 %rd3, %r1, 4;
+    add.s64 %rd1, %rd1, %rd3;
+    st.local.b32 [%rd2+16], %r1;
+    ld.local.b32 %r2, [%rd2+16];
+    st.global.b32 [%rd1], %r2;
+    ret;
 }
 """
 
@@ -223,12 +223,12 @@ def test_each_thread_has_local_memory_of_its_own():
 @pytest.mark.parametrize(
     ("old", "new", "fault"),
     [
-        ("st.local.b32 \t[%rd2+16]", "st.local.b32 \t[%rd2+20]", "local memory out of bounds"),
-        ("st.local.b32 \t[%rd2+16]", "st.local.b32 \t[%rd2+32]", "local memory out of bounds"),
-        ("st.local.b32 \t[%rd2+16]", "st.local.b32 \t[%rd2+-4]", "local memory out of bounds"),
-        ("st.local.b32 \t[%rd2+16]", "st.local.b32 \t[%rd2+18]", "not a multiple of 4|not aligned"),
+        ("st.local.b32 [%rd2+16]", "st.local.b32 [%rd2+20]", "local memory out of bounds"),
+        ("st.local.b32 [%rd2+16]", "st.local.b32 [%rd2+32]", "local memory out of bounds"),
+        ("st.local.b32 [%rd2+16]", "st.local.b32 [%rd2+-4]", "local memory out of bounds"),
+        ("st.local.b32 [%rd2+16]", "st.local.b32 [%rd2+18]", "not a multiple of 4|not aligned"),
         ("%r2, [%rd2+16]", "%r2, [%rd2+8]", "local memory that nothing wrote"),
-        ("ld.local.b32 \t%r2, [%rd2+16]", "ld.local.b64 \t%rd3, [%rd2+16]", "out of bounds"),
+        ("ld.local.b32 %r2, [%rd2+16]", "ld.local.b64 %rd3, [%rd2+16]", "out of bounds"),
     ],
 )
 def test_a_mistake_with_local_memory_is_an_error(old, new, fault):
