@@ -216,8 +216,17 @@ def run_with_local_memory(text):
     return memory.read(address, 12).view(np.int32).tolist()
 
 
-def test_each_thread_has_local_memory_of_its_own():
-    assert run_with_local_memory(LOCAL) == [0, 1, 2]
+@pytest.mark.parametrize(
+    ("store", "load"),
+    [
+        ("st.local.b32 [%rd2+16], %r1", "ld.local.b32 %r2, [%rd2+16]"),
+        ("st.local.v2.b32 [%rd2+8], {%r1, %r1}", "ld.local.b32 %r2, [%rd2+12]"),
+        ("st.local.v4.b32 [%rd2], {0, 7, %r1, 9}", "ld.local.v4.b32 {_, _, %r2, _}, [%rd2]"),
+    ],
+)
+def test_each_thread_has_local_memory_of_its_own(store, load):
+    text = LOCAL.replace("st.local.b32 [%rd2+16], %r1", store)
+    assert run_with_local_memory(text.replace("ld.local.b32 %r2, [%rd2+16]", load)) == [0, 1, 2]
 
 
 @pytest.mark.parametrize(
@@ -226,7 +235,9 @@ def test_each_thread_has_local_memory_of_its_own():
         ("st.local.b32 [%rd2+16]", "st.local.b32 [%rd2+20]", "local memory out of bounds"),
         ("st.local.b32 [%rd2+16]", "st.local.b32 [%rd2+32]", "local memory out of bounds"),
         ("st.local.b32 [%rd2+16]", "st.local.b32 [%rd2+-4]", "local memory out of bounds"),
-        ("st.local.b32 [%rd2+16]", "st.local.b32 [%rd2+18]", "not a multiple of 4|not aligned"),
+        ("st.local.b32 [%rd2+16]", "st.local.b32 [%rd2+18]", "not a multiple of 4"),
+        ("st.local.b32 [%rd2+16], %r1", "st.local.v2.b32 [%rd2+12], {%r1, %r1}", "multiple of 8"),
+        ("st.local.b32 [%rd2+16], %r1", "st.local.v2.b32 [%rd2+16], {%r1, %r1}", "out of bounds"),
         ("%r2, [%rd2+16]", "%r2, [%rd2+8]", "local memory that nothing wrote"),
         ("ld.local.b32 %r2, [%rd2+16]", "ld.local.b64 %rd3, [%rd2+16]", "out of bounds"),
     ],

@@ -6,6 +6,7 @@ time is an error.
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -285,7 +286,7 @@ class ThreadNumbers:
         """The last numbers instead of those of the threads."""
         return ThreadNumbers(self.block_numbers[:, 0], self.epochs[:, 0], self.per_block)
 
-    @property
+    @cached_property
     def block_numbers(self) -> LaneNumbers:
         """The last number of each thread's block, which stands for several of its threads."""
         return (self.owners // self.per_block + 1) * self.per_block - 1

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from gossamer_cuda_mma_sp.interpreter.grid_threads import GridThreads, items_of
-from gossamer_cuda_mma_sp.interpreter.memory import DeviceFaultError, LaneNumbers
+from gossamer_cuda_mma_sp.interpreter.memory import LaneNumbers
 from gossamer_cuda_mma_sp.interpreter.operations import PTX_DTYPES
 from gossamer_cuda_mma_sp.interpreter.program import Instruction
 from gossamer_cuda_mma_sp.interpreter.thread_memory import parameter_name
@@ -36,17 +36,16 @@ def load_registers(threads: GridThreads, instruction: Instruction, lanes: LaneNu
         threads.registers.write(targets[0], value, lanes)
         return
     memory, offsets = threads.memory.place(address, _space(instruction.suffixes), lanes)
-    _require_aligned(offsets, dtype.itemsize * len(targets))
     owners = threads.memory.owners(lanes)
+    if "relaxed" in instruction.suffixes:
+        (target,) = targets
+        elements = memory.exchange(offsets, dtype, owners)
+        threads.registers.write(target, elements[offsets // dtype.itemsize], lanes)
+        return
+    raw = memory.load(offsets, dtype.itemsize * len(targets), owners)
+    values = np.ascontiguousarray(raw).view(dtype)
     for number, target in enumerate(targets):
-        part = offsets + number * dtype.itemsize
-        if "relaxed" in instruction.suffixes:
-            elements = memory.exchange(part, dtype, owners)
-            value = elements[part // dtype.itemsize]
-        else:
-            raw = memory.load(part, dtype.itemsize, owners)
-            value = np.ascontiguousarray(raw).view(dtype)[:, 0]
-        threads.registers.write(target, value, lanes)
+        threads.registers.write(target, values[:, number], lanes)
 
 
 def store_registers(threads: GridThreads, instruction: Instruction, lanes: LaneNumbers) -> None:
@@ -54,22 +53,14 @@ def store_registers(threads: GridThreads, instruction: Instruction, lanes: LaneN
     address, stored = instruction.operands
     dtype, sources = PTX_DTYPES[instruction.suffixes[-1]], items_of(stored)
     memory, offsets = threads.memory.place(address, _space(instruction.suffixes), lanes)
-    _require_aligned(offsets, dtype.itemsize * len(sources))
     owners = threads.memory.owners(lanes)
-    for number, source in enumerate(sources):
-        value = threads.registers.read(source, dtype, lanes)
-        part = offsets + number * dtype.itemsize
-        if "relaxed" in instruction.suffixes:
-            elements = memory.exchange(part, dtype, owners)
-            elements[part // dtype.itemsize] = value
-        else:
-            data = np.ascontiguousarray(value[:, None]).view(np.uint8)
-            memory.store(part, data, owners)
-
-
-def _require_aligned(offsets: LaneNumbers, size: int) -> None:
-    if np.count_nonzero(offsets % size):
-        raise DeviceFaultError("the address of a vector is not aligned")
+    values = [threads.registers.read(source, dtype, lanes) for source in sources]
+    if "relaxed" in instruction.suffixes:
+        (value,) = values
+        elements = memory.exchange(offsets, dtype, owners)
+        elements[offsets // dtype.itemsize] = value
+        return
+    memory.store(offsets, np.array(values).T.copy().view(np.uint8), owners)
 
 
 def update_atomically(threads: GridThreads, instruction: Instruction, lanes: LaneNumbers) -> None:

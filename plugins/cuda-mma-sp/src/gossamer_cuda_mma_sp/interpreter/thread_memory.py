@@ -45,6 +45,7 @@ class ThreadMemory:
         self._owner_stride = block_threads + 1
         self.thread_numbers = np.repeat(blocks, block_threads) * self._owner_stride + thread
         self._epochs = np.zeros(count, np.int64)
+        self._last_owners: tuple[LaneNumbers, ThreadNumbers] | None = None
         self._shared_bytes = _round_up(program.shared_bytes, 16)
         self._local_bytes = _round_up(program.local_bytes, 16)
         self.shared = _shared_memory(program.shared_bytes, blocks.size)
@@ -79,10 +80,15 @@ class ThreadMemory:
 
     def owners(self, lanes: LaneNumbers) -> ThreadNumbers:
         """Return the threads of lanes, as memory tells them apart."""
-        return ThreadNumbers(self.thread_numbers[lanes], self._epochs[lanes], self._owner_stride)
+        # Instructions between two branches have the same array of lanes.
+        if self._last_owners is None or self._last_owners[0] is not lanes:
+            numbers, epochs = self.thread_numbers[lanes], self._epochs[lanes]
+            self._last_owners = lanes, ThreadNumbers(numbers, epochs, self._owner_stride)
+        return self._last_owners[1]
 
     def pass_barrier(self, is_waiting: npt.NDArray[np.bool_]) -> None:
         """Note that threads have waited for each other: they see what the others wrote."""
+        self._last_owners = None
         self._epochs[is_waiting] += 1
 
 
