@@ -35,17 +35,17 @@ def apply_to_two(
     left, right = translator.vars.get(lhs), translator.vars.get(rhs)
     constant = translator.constants.get(rhs)
     if constant is not None:
-        return _with_constant(function, lhs, constant, left)
+        return _apply_to_constant(function, lhs, constant, left)
     if left is not None and right is not None:
-        return _of_vars(function, lhs, rhs, (left, right))
+        return _apply_to_vars(function, lhs, rhs, (left, right))
     if left is not None:
-        return _of_var_and_operand(function, lhs, rhs, left)
+        return _apply_to_var_and_operand(function, lhs, rhs, left)
     if right is not None:
-        return _of_operand_and_var(function, lhs, rhs, right)
+        return _apply_to_operand_and_var(function, lhs, rhs, right)
     return lambda frame: function(lhs(frame), rhs(frame))
 
 
-def _with_constant(
+def _apply_to_constant(
     function: Callable[[Any, Any], Any], lhs: Eval, constant: Any, name: str | None
 ) -> Eval:
     if name is None:
@@ -61,7 +61,7 @@ def _with_constant(
     return run
 
 
-def _of_vars(
+def _apply_to_vars(
     function: Callable[[Any, Any], Any], lhs: Eval, rhs: Eval, names: tuple[str, str]
 ) -> Eval:
     left, right = names
@@ -77,7 +77,7 @@ def _of_vars(
     return run
 
 
-def _of_var_and_operand(
+def _apply_to_var_and_operand(
     function: Callable[[Any, Any], Any], lhs: Eval, rhs: Eval, name: str
 ) -> Eval:
     def run(frame: Frame) -> Any:
@@ -90,7 +90,7 @@ def _of_var_and_operand(
     return run
 
 
-def _of_operand_and_var(
+def _apply_to_operand_and_var(
     function: Callable[[Any, Any], Any], lhs: Eval, rhs: Eval, name: str
 ) -> Eval:
     def run(frame: Frame) -> Any:
