@@ -19,10 +19,12 @@ def tree_of(text: str) -> ast.Module:
     return tree
 
 
-def nodes_of(tree: ast.AST, *types: type[ast.AST]) -> Iterator[Any]:
+def nodes_of(
+    tree: ast.AST, first_type: type[ast.AST], *other_types: type[ast.AST]
+) -> Iterator[Any]:
     """Yield the nodes of a tree that have one of some types: type by type, as `ast.walk` yields them."""
     by_type = _nodes_by_type(tree)
-    for kind in types:
+    for kind in (first_type, *other_types):
         yield from by_type.get(kind, ())
 
 

@@ -268,10 +268,11 @@ def imported_modules(roots, distributions):
         if module in reached or module not in files:
             continue
         reached.add(module)
-        for node in nodes_of(tree_of(files[module].read_text())):
+        tree = tree_of(files[module].read_text())
+        for node in nodes_of(tree, ast.Import, ast.ImportFrom):
             if isinstance(node, ast.Import):
                 left += [alias.name for alias in node.names]
-            elif isinstance(node, ast.ImportFrom):
+            else:
                 left += [node.module, *(f"{node.module}.{alias.name}" for alias in node.names)]
     return reached
 
