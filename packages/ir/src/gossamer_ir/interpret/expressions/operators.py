@@ -82,9 +82,10 @@ def _total_shift(function: NumericFunction, op: str, dtype: str) -> NumericFunct
     bits = DType.parse(dtype).bits
 
     def shift(lhs: Any, rhs: Any) -> Any:
-        if isinstance(lhs, np.generic):
-            if 0 <= rhs < bits:
-                return function(lhs, lhs.dtype.type(rhs))
+        is_scalar = isinstance(lhs, np.generic)
+        if is_scalar and 0 <= rhs < bits:
+            return function(lhs, lhs.dtype.type(rhs))
+        if is_scalar:
             return lhs.dtype.type(-1 if op == "shr" and lhs < 0 else 0)
         is_inside = (rhs >= 0) & (rhs < bits)
         moved = function(lhs, np.where(is_inside, rhs, np.zeros_like(rhs)).astype(lhs.dtype))
