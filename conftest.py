@@ -1,4 +1,4 @@
-"""What the tests of all folders share."""
+"""Fixtures and options that the tests of all folders share."""
 
 from __future__ import annotations
 

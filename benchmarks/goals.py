@@ -183,7 +183,7 @@ PREPARED_GOALS = (
 """The goals for a matrix in the format that `gossamer.prepare` chooses, by groups of matrices."""
 
 INSTRUCTION_GOALS = {"spmv": 1.3, "spmm": 2.0, "sddmm": 2.0}
-"""How many times fewer instructions than the better C loop are wanted, at every length of vectors."""
+"""The goal: how many times fewer instructions than the better C loop, at every length of vectors."""
 
 
 def goals_for(vendor: str) -> tuple[Goal, ...]:

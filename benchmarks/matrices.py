@@ -175,9 +175,9 @@ def mask(size: int, reach: int, full: int, share: float) -> sparse.csr_matrix:
     >>> mask(4, 1, 1, 0.0).toarray().astype(int).tolist()
     [[1, 1, 1, 1], [1, 1, 1, 0], [1, 1, 1, 1], [1, 0, 1, 1]]
     """
-    at = np.arange(size, dtype=np.int32)
-    stored = np.abs(at[:, None] - at) <= reach
-    stored |= (at < full) | (at < full)[:, None]
+    numbers = np.arange(size, dtype=np.int32)
+    stored = np.abs(numbers[:, None] - numbers) <= reach
+    stored |= (numbers < full) | (numbers < full)[:, None]
     stored |= np.random.default_rng(1).random((size, size), dtype=np.float32) < share
     return sparse.csr_matrix(stored)
 

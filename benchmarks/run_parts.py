@@ -63,13 +63,13 @@ def estimated_total(job: Job) -> float:
 def measure_run(job: Job, console: Console) -> Run:
     """Measure all selected parts."""
     missing = dict(job.missing)
-    # What the run and its contenders use themselves is not a disturbance.
+    # The time that the run and its contenders use is not a disturbance.
     before = read_meter([job.cpu_seconds])
     with progress_bar(console, estimated_total(job)) as bar:
         try:
             for part in options.selected_parts(job.chosen):
                 missing |= measure_part(part, job, bar)
-        # What has been measured is kept: a run takes long, and its reader sees what is missing.
+        # Measured parts are kept: a run takes long, and its reader sees which parts are missing.
         except KeyboardInterrupt:
             missing[f"{FAILED}: the rest"] = "interrupted"
     return Run(

@@ -60,8 +60,8 @@ def prepare_with_rule(case: OperatorCase, threads: int, *, rule: VariantRule) ->
     operator = operator_named(case.op)
     operands = operator.checked_operands(from_scipy(case.csr), *case.operands)
     assert has_one_kernel(operands), "a tensor is in CSR"
-    program, variant, stats, format = kernel_spec(operands, operator.program)
-    module = module_of(program, variant, format)
+    program, variant, stats, stored_format = kernel_spec(operands, operator.program)
+    module = module_of(program, variant, stored_format)
     schedule = rule(module, machine_for(TARGET), stats)
     kernel = KERNELS.build_module(module, target=TARGET, schedule=schedule).kernel
     arguments = kernel_arguments(operands, program, case.out)

@@ -131,7 +131,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_call(item: pytest.Item) -> Iterator[None]:
     global _test
-    # What Hypothesis generates depends on the constants of all imported modules, so not only on the test.
+    # The examples of Hypothesis depend on the constants of all imported modules, so not only on the test.
     is_generated = getattr(getattr(item, "obj", None), "is_hypothesis_test", False)
     _test = "" if is_generated else item.nodeid
     try:

@@ -13,7 +13,7 @@ GpuClock: TypeAlias = Callable[[Callable[[], object]], float]
 """Makes a call and returns its seconds."""
 
 FLUSHED = 2
-"""How many times the size of the cache is written before a call."""
+"""The bytes that are written before a call, as a multiple of the size of the cache."""
 USUAL_CACHE = 64 << 20
 """Bytes that are flushed if the size of the cache is not known."""
 

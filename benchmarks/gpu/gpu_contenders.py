@@ -137,7 +137,7 @@ def _bound_blocks(case: OperatorCase, out: Any, placed: Any, target: str) -> Any
 
 
 BINDINGS: dict[str, Callable[..., Any]] = {MATMUL_24: _bound_n_m, BLOCK_SPMM: _bound_blocks}
-"""How problems are bound that are not those of an operator on CSR."""
+"""The functions that bind problems other than those of an operator on CSR."""
 
 
 def _stored_values(integers: Array, dtype: str) -> Array:

@@ -174,9 +174,9 @@ def store_matrix(image: Array, start: int, elements: Array, *, is_by_k: bool) ->
     atom = along * size // span * count + across // 8
     # The rows of 128 bytes in which chunks change places contain 1, 2, 4 or 8 spans.
     chunk = along * size % span // 16 ^ across % 8 * span // 128 % (span // 16)
-    at = start + atom * 8 * span + across % 8 * span + chunk * 16 + along * size % 16
+    byte_offset = start + atom * 8 * span + across % 8 * span + chunk * 16 + along * size % 16
     data = np.ascontiguousarray(elements).view(np.uint8).reshape(*elements.shape, size)
-    image[at[..., None] + np.arange(size)] = data
+    image[byte_offset[..., None] + np.arange(size)] = data
     leading, stride = int(count) * 8 * span, 8 * span
     if span == 16 and not is_by_k:
         leading, stride = stride, leading

@@ -1,4 +1,4 @@
-"""What a run is to measure."""
+"""The measurements of a run."""
 
 from __future__ import annotations
 

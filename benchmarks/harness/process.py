@@ -68,7 +68,7 @@ class Process:
         self.name = name
         self.folder = tempfile.TemporaryDirectory(dir=memory_folder())
         self.errors = Path(self.folder.name, "stderr")
-        # A file, not a pipe: nobody reads while the process works, and a full pipe would stop it.
+        # A file, not a pipe: nothing reads a pipe while the process works, and a full one would stop it.
         with self.errors.open("w") as errors:
             try:
                 self.process = subprocess.Popen(

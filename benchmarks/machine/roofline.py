@@ -61,8 +61,10 @@ class Roofline(msgspec.Struct, frozen=True):
         >>> roof.gb_per_s(1 << 10), roof.gb_per_s(1 << 17), roof.gb_per_s(1 << 30)
         (100.0, 75.0, 50.0)
         """
-        at = [math.log2(point.bytes) for point in self.read]
-        return float(np.interp(math.log2(max(working_set, 1)), at, [p.gb_per_s for p in self.read]))
+        sizes = [math.log2(point.bytes) for point in self.read]
+        return float(
+            np.interp(math.log2(max(working_set, 1)), sizes, [p.gb_per_s for p in self.read])
+        )
 
 
 def measure_roofline(threads: int) -> Roofline:

@@ -46,9 +46,9 @@ def voxel_pairs(scan: str) -> tuple[Array, Array, int]:
     pairs, ends = [], [0]
     for offset in product((-1, 0, 1), repeat=3):
         wanted = keys + np.array(offset) @ strides
-        at = np.minimum(np.searchsorted(keys, wanted, sorter=order), len(keys) - 1)
-        targets = np.flatnonzero(keys[order[at]] == wanted)
-        pairs.append(np.stack([order[at[targets]], targets]))
+        places = np.minimum(np.searchsorted(keys, wanted, sorter=order), len(keys) - 1)
+        targets = np.flatnonzero(keys[order[places]] == wanted)
+        pairs.append(np.stack([order[places[targets]], targets]))
         ends.append(ends[-1] + len(targets))
     return np.concatenate(pairs, axis=1), np.array(ends[1:]), len(keys)
 

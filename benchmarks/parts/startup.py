@@ -53,7 +53,7 @@ class Startup(msgspec.Struct, frozen=True):
     @property
     def is_met(self) -> bool:
         is_soon = self.limit_ms is None or self.median_ms < self.limit_ms
-        # What compiles nothing must not load LLVM, even on a machine where that is quick.
+        # A command that compiles nothing must not load LLVM, even on a machine where that is quick.
         return is_soon and not self.loads_llvm
 
 

@@ -15,4 +15,4 @@ class Primitives(griffe.Extension):
         if any(str(decorator.value).startswith("primitive(") for decorator in func.decorators):
             func.parameters[0].name = "module"
             func.parameters[0].annotation = "Module"
-            func.returns = "Result"
+            func.returns = "PrimitiveResult"

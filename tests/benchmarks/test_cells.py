@@ -146,7 +146,7 @@ def test_an_element_that_was_never_written_is_wrong(elements, monkeypatch):
     assert np.isnan(posed.relative_error(exact))
 
 
-def test_who_cannot_take_part_is_named_with_the_reason():
+def test_a_contender_that_cannot_run_is_named_with_the_reason():
     def prepare(case, threads):
         raise UnavailableError("not installed")
 

@@ -32,7 +32,7 @@ def test_the_oracle_is_what_dense_arithmetic_gives(op, dense, dtype):
 @pytest.mark.filterwarnings("ignore:Sparse:UserWarning")  # of torch, where it is installed
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("op", PROBLEMS)
-def test_everybody_is_right_or_says_why_not(op, dtype, tmp_path, monkeypatch):
+def test_each_contender_is_right_or_gives_a_reason(op, dtype, tmp_path, monkeypatch):
     monkeypatch.setenv("GOSSAMER_CACHE_DIR", str(tmp_path / "cache"))
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     posed, errors, absent = problem(op, features=5, dtype=dtype), {}, {}

@@ -102,7 +102,7 @@ def test_some_entries_are_measured_again_by_all_that_have_them():
     assert len(samples.by_name["c"]["0", 1]) == QUICK.rounds
 
 
-def test_nobody_takes_part_without_contenders():
+def test_a_run_without_contenders_has_no_cells():
     assert rounds.measure_rounds({}, {}, QUICK).by_name == {}
 
 

@@ -1,9 +1,10 @@
 """The docstring of a function begins with what it does: a verb, as in "Return ...", not with a noun. That of
-a class or a property is a noun phrase, or "True if ..."."""
+a class or a property is a noun phrase, or "True if ...". That of a module or a value is not a clause."""
 
 from __future__ import annotations
 
 import ast
+from itertools import pairwise
 
 import pytest
 
@@ -31,8 +32,10 @@ NO_NOUNS = {
     "Why",
 }
 """Words that begin a clause, or tell what a function does."""
+CLAUSES = {"How", "What", "Where", "Whether", "Which", "Who", "Whose", "Why"}
+"""Words that begin a clause. A value may be a function, whose docstring is "Returns ..."."""
 VERBS_IN_S = {"Address", "Compress", "Discuss", "Pass", "Process"}
-"""Other words in -s are plurals, or verbs about someone else, as in "Returns"."""
+"""Other words in -s are plurals, or verbs in the third person, as in "Returns"."""
 HELP = {"packages/gossamer/src/gossamer/cli/versions.py:gossamer"}
 """Functions whose docstrings are help texts about the program."""
 
@@ -66,6 +69,20 @@ def things(tree):
             yield node.name, ast.get_docstring(node)
 
 
+def described(tree):
+    """The docstrings of a module and of its values: constants, types and fields."""
+    if ast.get_docstring(tree):
+        yield "the module", ast.get_docstring(tree)
+    for node in nodes_of(tree, ast.Module, ast.ClassDef, ast.FunctionDef, ast.If):
+        for value, text in pairwise(node.body):
+            match value, text:
+                case (
+                    ast.Assign(targets=[target]) | ast.AnnAssign(target=target),
+                    ast.Expr(value=ast.Constant(value=str(docstring))),
+                ):
+                    yield ast.unparse(target), docstring
+
+
 def texts(root, search):
     """The docstrings that a search finds in all files, each with the place of its definition."""
     paths = [
@@ -84,6 +101,27 @@ def test_the_docstring_of_a_function_begins_with_a_verb(root):
 
 def test_the_docstring_of_a_class_or_property_is_a_noun_phrase(root):
     assert {place for place, text in texts(root, things) if text.split()[0] in NO_NOUNS} == set()
+
+
+def test_the_docstring_of_a_module_or_a_value_is_not_a_clause(root):
+    refused = {place for place, text in texts(root, described) if text.split()[0] in CLAUSES}
+    assert refused == set()
+
+
+def test_the_search_finds_modules_and_values():
+    text = """'What it has.'
+LIMIT: int = 3
+'Why it stops.'
+class A:
+    'Where it is.'
+    field: str
+    'The name.'
+    pair = a, b
+    other: int
+"""
+    assert [*described(ast.parse(text))] == [
+        ("the module", "What it has."), ("LIMIT", "Why it stops."), ("field", "The name."),
+    ]  # fmt: skip
 
 
 def test_the_search_finds_classes_and_properties():

@@ -181,6 +181,6 @@ def test_what_is_of_a_wrong_type_is_refused(distribution, monkeypatch, tmp_path)
 
 
 @pytest.mark.parametrize("name", SHOWN_ELSEWHERE)
-def test_what_is_excused_exists(name):
+def test_names_shown_elsewhere_are_classes(name):
     package, _, attribute = name.rpartition(".")
     assert inspect.isclass(getattr(importlib.import_module(package), attribute))

@@ -1,5 +1,5 @@
 """A function `require_...` only checks; `required_...` returns what it has found, or refuses. A function
-`check_...` records what is wrong, and does not raise it."""
+`check_...` records what is wrong. It does not raise it, nor does it call a function that only raises."""
 
 from __future__ import annotations
 
@@ -16,13 +16,35 @@ FOLDERS = ("packages/*/src", "plugins/*/src", "benchmarks", "tools", "examples",
 
 def misnamed(tree):
     """The functions whose name promises a value, or none, and whose annotation says otherwise."""
+    functions = [*nodes_of(tree, ast.FunctionDef)]
+    raising = names_that_only_raise(functions)
     return [
-        node.name
-        for node in nodes_of(tree, ast.FunctionDef)
-        if (node.name.lstrip("_").startswith("require_") and returns_value(node))
-        or (node.name.lstrip("_").startswith("required_") and not returns_value(node))
-        or (node.name.lstrip("_").startswith("check_") and only_raises(node))
+        function.name
+        for function in functions
+        if (function.name.lstrip("_").startswith("require_") and returns_value(function))
+        or (function.name.lstrip("_").startswith("required_") and not returns_value(function))
+        or (is_check(function) and function.name in raising)
     ]
+
+
+def is_check(function):
+    """Whether a function is named after what it checks, or is the check of a module."""
+    return function.name.lstrip("_").startswith("check_") or function.name == "_check"
+
+
+def names_that_only_raise(functions):
+    """The names of functions of a module that return nothing, and raise or call one that only raises."""
+    candidates = [function for function in functions if promises_nothing(function)]
+    names = {function.name for function in candidates if raises(function)}
+    while True:
+        delegating = {
+            function.name
+            for function in candidates
+            if any(name in names or refuses(name) for name in called_names(function))
+        }
+        if delegating <= names:
+            return names
+        names |= delegating
 
 
 def returns_value(function):
@@ -33,10 +55,27 @@ def returns_value(function):
     )
 
 
-def only_raises(function):
-    """Whether a function raises errors and returns nothing."""
-    raises = any(isinstance(node, ast.Raise) for node in ast.walk(function))
-    return raises and function.returns is not None and not returns_value(function)
+def promises_nothing(function):
+    """Whether the annotation of a function says that it returns nothing."""
+    return function.returns is not None and not returns_value(function)
+
+
+def raises(function):
+    """Whether a function raises errors."""
+    return any(isinstance(node, ast.Raise) for node in ast.walk(function))
+
+
+def refuses(name):
+    """Whether a function of this name, in any module, raises for what is wrong."""
+    return name.lstrip("_").startswith(("require_", "refuse"))
+
+
+def called_names(function):
+    """The names of functions and methods that a function calls for their effect."""
+    for node in ast.walk(function):
+        match node:
+            case ast.Expr(value=ast.Call(func=ast.Name(id=name) | ast.Attribute(attr=name))):
+                yield name
 
 
 def verdicts(tree):
@@ -74,7 +113,13 @@ def _required_b() -> None: ...
 def require_c() -> None: ...
 def check_d() -> None: raise E
 def check_e() -> str: raise E
+def check_g() -> None: errors.require_c()
+def check_h() -> None: check_d()
+def _check_i(): check_g()
+def _check() -> None: refuse(1)
+def check_j() -> None: report(check_e())
 def f() -> Verdict: ...
 """
-    assert misnamed(ast.parse(text)) == ["require_a", "_required_b", "check_d"]
+    misnamed_checks = ["check_d", "check_g", "check_h", "_check"]
+    assert misnamed(ast.parse(text)) == ["require_a", "_required_b", *misnamed_checks]
     assert [*verdicts(ast.parse(text))] == ["f"]

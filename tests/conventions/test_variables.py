@@ -125,8 +125,9 @@ def test_the_search_finds_an_iterator(text):
     assert [*names_of_iterators(ast.parse(text))] == ["item"]
 
 
-POSITIONS = {"At", "Expr", "Node", "Range", "int", "slice", "str", "tuple[Expr, ...]"}
-"""The types of what is called `at`: an index, a position, or a place in a module or in the pipeline."""
+INDICES = {"Expr", "Node", "Range", "int", "tuple[Expr, ...]"}
+"""The types of what is called `at`: the index of an access, or its indices. Offsets, addresses, and places in
+a module or in the pipeline are called so."""
 
 
 def types_of_at(tree):
@@ -136,9 +137,9 @@ def types_of_at(tree):
             yield from {*ast.unparse(node.annotation).split(" | ")} - {"None"}
 
 
-def test_at_is_an_index_or_a_position(root):
+def test_at_is_an_index(root):
     by_path = {
-        path: {*types_of_at(tree)} - POSITIONS for path, tree in _trees(root) if "/src/" in path
+        path: {*types_of_at(tree)} - INDICES for path, tree in _trees(root) if "/src/" in path
     }
     assert {path: types for path, types in by_path.items() if types} == {}
 

@@ -102,7 +102,7 @@ def main(c: T.handle) -> None:
 """
 
 
-def test_the_place_of_a_store_is_that_before_it():
+def test_a_race_by_an_index_that_the_store_changes_is_found():
     """The store changes the element from which its index was read, to one that is out of bounds."""
     require_no_race(parse_module(PARALLEL_STORES.format(extent=1)), {"c": np.array([3, 1, 2, 0])})
     with pytest.raises(Race, match="iterations 0 and 1"):

@@ -156,7 +156,7 @@ def test_a_process_that_dies_is_a_finding_and_another_one_goes_on():
         assert running.run(flat, _called(), {}).arrays["y"].tolist() == [0, 2, 3, 0]
 
 
-def test_whatever_is_typed_ends_in_a_result_or_in_an_error_of_ours():
+def test_random_calls_end_in_a_result_or_a_gossamer_error():
     kinds: Counter[str] = Counter()
     for number in range(200):
         call = draw_call(Random(f"tests/typed/{number}"))

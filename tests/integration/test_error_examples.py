@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import gossamer as gs
-from gossamer_formats.checks.storage_checks import check_storage
+from gossamer_formats.checks.storage_checks import require_valid_storage
 from gossamer_formats.storage import Storage
 from gossamer_ir.core.build import index_var
 from gossamer_ir.core.constants import constant
@@ -125,5 +125,5 @@ def vector(a: T.handle, m: T.int64) -> None:
     A = T.sp.match_buffer(a, (I,), "float32")
 """)
     with pytest.raises(UnsupportedError) as caught:
-        check_storage(Storage(description, {"m": 3}, {"a": np.zeros(3, np.float32)}))
+        require_valid_storage(Storage(description, {"m": 3}, {"a": np.zeros(3, np.float32)}))
     assert caught.value.code == "format.size"

@@ -133,7 +133,7 @@ def test_points_at_which_the_value_is_exact(function, points, expected, dtype, l
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("function", ["exp", "exp2", "log", "tanh", "erf", "sigmoid"])
-def test_nothing_decreases_that_should_not(function, dtype):
+def test_monotone_functions_do_not_decrease(function, dtype):
     """Tests numbers whose function values differ by more than the errors."""
     x = np.linspace(0.01, 6, 64_000).astype(dtype)
     assert (np.diff(applied(function, x, lanes=8).astype(np.float64)) >= -1e-15).all() or (

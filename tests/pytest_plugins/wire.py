@@ -146,8 +146,8 @@ TABLE = (
     Border(
         "generic-cpu", "backend", "gossamer_backend.registry.requirements", "require_compilable"
     ),
-    Border("generic-cpu", "llvm", "gossamer_llvm", "emit"),
-    Border("generic-cpu", "llvm", "gossamer_llvm", "guarded_buffers"),
+    Border("generic-cpu", "llvm", "gossamer_llvm", "emit_llvm_ir"),
+    Border("generic-cpu", "llvm", "gossamer_llvm", "bounds_checked_buffers"),
     Border("backend", "llvm-sve", "gossamer_llvm_sve.backend", "ScalableBackend.probe"),
     Border("backend", "llvm-sve", "gossamer_llvm_sve.backend", "ScalableBackend.machine"),
     Border("backend", "llvm-sve", "gossamer_llvm_sve.backend", "ScalableBackend.compile"),
@@ -166,13 +166,13 @@ TABLE = (
     ),
     Border("cuda-mma-sp", "lower", "gossamer_lower", "lower_to_device"),
     Border("cuda-mma-sp", "lower", "gossamer_lower", "pipeline_loops"),
-    Border("cuda-mma-sp", "llvm", "gossamer_llvm", "emit"),
-    Border("cuda-mma-sp", "llvm", "gossamer_llvm", "guarded_buffers"),
+    Border("cuda-mma-sp", "llvm", "gossamer_llvm", "emit_llvm_ir"),
+    Border("cuda-mma-sp", "llvm", "gossamer_llvm", "bounds_checked_buffers"),
     Border("emulation", "backend", "gossamer_backend.plugin_api", "python_kernel"),
     Border("emulation", "backend", "gossamer_backend", "ArtifactCache.get"),
     Border("llvm-sve", "backend", "gossamer_backend.registry.requirements", "require_compilable"),
-    Border("llvm-sve", "llvm", "gossamer_llvm", "emit"),
-    Border("llvm-sve", "llvm", "gossamer_llvm", "guarded_buffers"),
+    Border("llvm-sve", "llvm", "gossamer_llvm", "emit_llvm_ir"),
+    Border("llvm-sve", "llvm", "gossamer_llvm", "bounds_checked_buffers"),
 )
 """A package that several packages call has a row for each of them."""
 

@@ -76,11 +76,11 @@ def parse(context, node, call):
     return Repeat(var, times, body)
 
 
-def check(context, node, at):
-    check_size(context, node.times, at.down("times"))
+def check(context, node, place):
+    check_size(context, node.times, place.down("times"))
     with context.scope():
-        context.define(node.var, "int64", at)
-        check_body(context, node.body, at)
+        context.define(node.var, "int64", place)
+        check_body(context, node.body, place)
 
 
 def translate(node, translator):
@@ -171,11 +171,11 @@ def test_a_stage_without_it_refuses_it_by_name(monkeypatch):
         verify(parse_module(TEXT))
 
 
-def test_it_is_interpreted():
+def test_a_new_statement_is_interpreted():
     np.testing.assert_array_equal(interpreted(parse_module(TEXT)), result(**arguments()))
 
 
-def test_primitives_schedule_what_is_in_it():
+def test_primitives_schedule_the_body_of_a_new_statement():
     module = parse_module(TEXT)
     builder = ScheduleBuilder(module)
     _, inner = builder.split("i", factors=(None, 4)).names
@@ -184,7 +184,7 @@ def test_primitives_schedule_what_is_in_it():
     np.testing.assert_array_equal(interpreted(changed), result(**arguments()))
 
 
-def test_all_passes_lower_it():
+def test_all_passes_lower_a_new_statement():
     flat = lower_to_flat(parse_module(TEXT))
     (loop,) = collect(Repeat, flat)
     assert collect(Guard, loop)
@@ -210,7 +210,7 @@ def test_a_vectorized_loop_with_it_is_refused_by_name():
         lower_to_flat(parse_module(text))
 
 
-def test_a_backend_compiles_it():
+def test_a_backend_compiles_a_new_statement():
     kernel_arguments, backend = arguments(), GenericCpu()
     artifact = backend.compile(lower_to_flat(parse_module(TEXT)), Target.parse("generic-cpu"))
     kernel = backend.load(artifact)

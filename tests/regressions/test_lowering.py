@@ -262,7 +262,7 @@ def main(y: T.handle, b: T.handle, at: T.handle, indptr_j: T.handle, n0: T.int64
 """Scripts, each with its arguments."""
 
 
-def test_what_lies_below_an_axis_without_its_parent_is_refused_by_the_name_of_that():
+def test_an_axis_iterated_outside_of_its_parent_is_refused_with_its_name():
     """The parent is iterated too, but further inside: it does not select a fiber of the enclosing
     iteration."""
     module = parse_module("""

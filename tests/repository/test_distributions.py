@@ -20,7 +20,7 @@ END_TO_END = {"gossamer": {"checks", "processes", "programs", "published_schedul
 """Folders of tests that no folder of the sources corresponds to."""
 
 
-def test_it_is_whole(distribution):
+def test_a_distribution_has_a_readme_types_and_tests(distribution):
     readme = (distribution.folder / "README.md").read_text()
     assert readme.startswith(f"# {distribution.name}\n")
     assert "```python" in readme, "the README has no example"
@@ -68,7 +68,7 @@ def test_a_folder_has_few_files_unless_each_is_one_of_a_kind(distribution):
     assert full == set(ONE_FILE_FOR_EACH.get(distribution.name, {}))
 
 
-def test_it_says_who_it_is(distribution):
+def test_the_metadata_of_a_distribution_is_complete(distribution):
     project = distribution.project
     assert project["description"]
     assert project["readme"] == "README.md"
@@ -117,7 +117,7 @@ def test_its_wheel_holds_the_license(distribution, root):
     assert installed.read_text("licenses/LICENSE") == text
 
 
-def test_it_was_installed_from_here_and_not_from_an_index(distribution):
+def test_a_distribution_was_installed_from_this_repository(distribution):
     origin = installed_distribution(distribution).read_text("direct_url.json")
     assert origin is not None
     assert json.loads(origin)["url"].startswith("file:")

@@ -91,13 +91,13 @@ def is_for_types_only(node):
     return isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"
 
 
-def test_it_needs_only_what_its_place_allows(distribution, distributions):
+def test_a_distribution_requires_only_lower_ones(distribution, distributions):
     ours = {distribution.name for distribution in distributions}
     not_imported = NOT_IMPORTED.get(distribution.name, set())
     assert distribution.needs & ours <= MAY_NEED[distribution.name] | not_imported
 
 
-def test_it_imports_only_what_its_place_allows(distribution, distributions):
+def test_a_distribution_imports_only_lower_ones(distribution, distributions):
     ours = {each.package: each.name for each in distributions}
     imported = {
         ours[package]
@@ -159,7 +159,7 @@ def imports_of(distribution):
     return imports
 
 
-def test_it_declares_what_it_imports(distribution):
+def test_imported_distributions_are_declared(distribution):
     imports = imports_of(distribution)
     declared = distribution.needs | distribution.optional_needs
     undeclared = {p: str(path) for p, path in imports.items() if not owners_of(p) & declared}
@@ -177,7 +177,7 @@ def test_what_only_an_extra_installs_is_imported_inside_functions(distribution):
     assert early == set()
 
 
-def test_it_imports_what_it_declares(distribution):
+def test_declared_distributions_are_imported(distribution):
     used = {owner for package in imports_of(distribution) for owner in owners_of(package)}
     installed_for_users = {"gossamer-generic-cpu"} if distribution.name == "gossamer" else set()
     assert distribution.needs - used == installed_for_users
@@ -205,7 +205,7 @@ def private_names(path):
                 yield ast.unparse(node)
 
 
-def test_it_uses_no_private_names_of_others(distribution, tmp_path):
+def test_private_names_of_other_distributions_are_not_used(distribution, tmp_path):
     by_path = {
         path.relative_to(distribution.source.parent).as_posix(): {*private_names(path)}
         for path in distribution.source.rglob("*.py")

@@ -175,10 +175,10 @@ def _values(storage: Storage) -> list[BoxContent]:
     """Return the cells of the values; those of slots without an element are padding."""
     elements = stored_elements(storage)
     cells: list[BoxContent] = [("0", "pad")] * storage.values.size
-    for row, at in zip(elements.coordinates[-2], elements.value_indices, strict=True):
-        value = storage.values[at]
+    for row, value_index in zip(elements.coordinates[-2], elements.value_indices, strict=True):
+        value = storage.values[value_index]
         if value:
-            cells[at] = (str(int(value)), f"row{row}")
+            cells[value_index] = (str(int(value)), f"row{row}")
     return cells
 
 

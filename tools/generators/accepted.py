@@ -127,13 +127,18 @@ def signs_of_script(name: str) -> Signs:
 
 def table(stage: str, signs: dict[str, Signs]) -> Iterator[str]:
     """Yield the lines of the table of a stage: a row for each program, a column for each pass."""
-    taken = {name for of_program in signs.values() for at, name in of_program if at == stage}
+    taken = {
+        name
+        for of_program in signs.values()
+        for stage_name, name in of_program
+        if stage_name == stage
+    }
     passes = [name for name in PASSES if name in taken]
     yield f"## {stage.capitalize()} stage\n"
     yield f"| program | {' | '.join(f'`{name}`' for name in passes)} |"
     yield f"|---|{':-:|' * len(passes)}"
     for name, of_program in signs.items():
-        if any(at == stage for at, _ in of_program):
+        if any(stage_name == stage for stage_name, _ in of_program):
             yield f"| `{name}` | {' | '.join(of_program.get((stage, of), ABSENT) for of in passes)} |"
     yield ""
 

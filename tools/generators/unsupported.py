@@ -146,12 +146,12 @@ SECTIONS: dict[str, dict[str, str]] = {
         "launch",
         "lower.split_host_device.host": "a loop or a condition around kernels that reads an array",
         "lower.split_host_device.scope": "memory of a block or a thread that several kernels use",
-        "lower.check_stores.shared": "shared memory that is allocated in a loop over the threads of a block",
-        "lower.check_stores.reduction": "a store of several threads to one element that is not a reduction",
-        "lower.check_stores.condition": "a store to one element under a condition that may select several "
+        "lower.verify_stores.shared": "shared memory that is allocated in a loop over the threads of a block",
+        "lower.verify_stores.reduction": "a store of several threads to one element that is not a reduction",
+        "lower.verify_stores.condition": "a store to one element under a condition that may select several "
         "threads",
-        "lower.check_stores.not_proved": "a store of threads to elements that are not proved to differ",
-        "lower.check_stores.unordered": "a store and another access of threads, to elements that are not "
+        "lower.verify_stores.not_proved": "a store of threads to elements that are not proved to differ",
+        "lower.verify_stores.unordered": "a store and another access of threads, to elements that are not "
         "proved to differ, without a barrier between them",
         "lower.lower_cross_thread_reduction.barrier": "a reduction over threads of several warps where not "
         "all threads of a block get",
@@ -218,7 +218,7 @@ WITHOUT_PROGRAM = {
     "backend.export": "The error is about the code of another backend.",
     "llvm.depth": "The program has more than a thousand nested statements.",
 }
-"""Why there is no program to show."""
+"""The reasons why there is no program to show."""
 FOREIGN = ("llvm.toy",)
 """The codes of backends that only tests define."""
 

@@ -1,1 +1,1 @@
-"""What the sessions of noxfile.py consist of: distributions, their wheels, and runs of tests."""
+"""The parts of the sessions of noxfile.py: distributions, their wheels, and runs of tests."""

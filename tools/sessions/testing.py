@@ -1,4 +1,4 @@
-"""How sessions run tests: in parallel, with serialized borders, or in an emulated Python."""
+"""Runs of tests in sessions: in parallel, with serialized borders, or in an emulated Python."""
 
 from __future__ import annotations
 

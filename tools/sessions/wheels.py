@@ -1,4 +1,4 @@
-"""What sessions install: wheels of this repository, which are built once, and their requirements."""
+"""Wheels that sessions install: those of this repository, which are built once, and their requirements."""
 
 from __future__ import annotations
 

@@ -77,12 +77,12 @@ def tiny(install):
 
 @pytest.fixture
 def make_kernel():
-    """make_kernel(signature, function, guarded) returns a kernel whose machine code calls the function with
-    the values of the parameters and the workspace."""
+    """make_kernel(signature, function, bounds_checked_buffers) returns a kernel whose machine code calls the
+    function with the values of the parameters and the workspace."""
 
-    def make(signature, function, *, guarded=(), **options):
+    def make(signature, function, *, bounds_checked_buffers=(), **options):
         entry = prototype(signature)(lambda *values: function(*values[:-1], values[-1].contents))
-        artifact = Artifact("toy", "1.0", "toy", signature, b"", guarded)
+        artifact = Artifact("toy", "1.0", "toy", signature, b"", bounds_checked_buffers)
         address = ctypes.cast(entry, ctypes.c_void_p).value
         return NativeKernel(artifact, address, keep_alive=(entry,), **options)
 

@@ -72,7 +72,7 @@ def entries(monkeypatch):
     monkeypatch.setitem(STMT_KINDS, Repeat, REPEAT)
 
 
-def test_it_is_walked_and_rewritten_by_its_fields():
+def test_a_new_node_is_walked_and_rewritten_by_its_fields():
     assert [type(stmt) for stmt in stmts((LOOP,))] == [Repeat, Store]
     assert free_vars(LOOP) == {"i", "n"}
     assert [load.buffer for load in collect(Load, LOOP)] == ["X"]
@@ -80,7 +80,7 @@ def test_it_is_walked_and_rewritten_by_its_fields():
     assert rewrite(LOOP, lambda node: ZERO if node == N else None).times == ZERO
 
 
-def test_it_is_equal_up_to_the_names_that_it_declares():
+def test_new_nodes_are_equal_up_to_the_names_that_they_declare():
     other = substitute(LOOP, {"i": index_var("j")})
     assert structural_equal(LOOP, Repeat("j", N, other.body))
     assert not structural_equal(LOOP, Repeat("n", N, LOOP.body))

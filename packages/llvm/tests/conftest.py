@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from gossamer_ir.core.build import index, index_var
 from gossamer_ir.core.math_functions import INSTRUCTIONS
 from gossamer_ir.nodes import Buffer, For, Function, Module, Param
-from gossamer_llvm import Abi, emit
+from gossamer_llvm import Abi, emit_llvm_ir
 
 HELPERS = Path(__file__).parent / "helpers"
 sys.path.insert(0, str(HELPERS))
@@ -78,7 +78,7 @@ def give_loop():
 @pytest.fixture
 def text():
     """The LLVM text of a module."""
-    return lambda flat, abi=ABI: emit(flat, abi=abi)
+    return lambda flat, abi=ABI: emit_llvm_ir(flat, abi=abi)
 
 
 @pytest.fixture

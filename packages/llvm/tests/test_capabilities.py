@@ -7,7 +7,7 @@ from gossamer_ir.core.dtypes import NUMBERS
 from gossamer_llvm import EMITTED_CAPABILITIES
 
 
-def test_they_are_known_without_the_emitter_and_llvm():
+def test_capabilities_are_known_without_the_emitter_and_llvm():
     """Each command looks for backends, and most of them compile nothing."""
     code = "import sys; from gossamer_llvm import EMITTED_CAPABILITIES; print(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

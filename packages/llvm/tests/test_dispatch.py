@@ -37,7 +37,7 @@ from gossamer_ir.nodes import (
     TransposeReduce,
     VScale,
 )
-from gossamer_llvm import Abi, TargetLowering, emit
+from gossamer_llvm import Abi, TargetLowering, emit_llvm_ir
 from gossamer_llvm.dispatch import EXPR_EMITTERS, STMT_EMITTERS
 from gossamer_llvm.values.operations import CALL_INTRINSICS
 
@@ -117,7 +117,7 @@ def test_a_target_lowers_nodes_before_the_table(module):
         return True
 
     lowering = TargetLowering(stmts={Barrier: emit_barrier, Store: lambda *_: False})
-    text = emit(module(Barrier(), stores(ONE)), abi=ABI, lowering=lowering)
+    text = emit_llvm_ir(module(Barrier(), stores(ONE)), abi=ABI, lowering=lowering)
     assert "call void @llvm.amdgcn.s.barrier()" in text
     assert "store float" in text
 

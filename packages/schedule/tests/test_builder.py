@@ -89,7 +89,7 @@ for i in T.serial(8):
     assert caught.value.code == "schedule.parallel.race"
 
 
-def test_what_is_not_proved_shows_the_condition(program):
+def test_an_error_of_the_builder_shows_the_condition_that_is_not_proved(program):
     module = program("""
 for i in T.serial(8):
     with T.block("scatter"):

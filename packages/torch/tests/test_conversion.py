@@ -128,10 +128,10 @@ def test_products_are_computed_in_the_format_of_the_tensor_until_its_values_chan
     A, X = gt.to_sparse_matrix(tensor), torch.randn(30, 3)
     values = A.values.requires_grad_()
 
-    def factor():
-        return kept_pattern(A.crow, A.col, 30).factor(values, transposed=False)
+    def operand():
+        return kept_pattern(A.crow, A.col, 30).operand(values, transposed=False)
 
-    assert factor().format == format
+    assert operand().format == format
     dense = torch.from_numpy(source.toarray()).requires_grad_()
     torch.testing.assert_close(gt.spmm(A, X), dense @ X)
     gt.spmm(A, X).square().sum().backward()
@@ -140,7 +140,7 @@ def test_products_are_computed_in_the_format_of_the_tensor_until_its_values_chan
     torch.testing.assert_close(values.grad, dense.grad[rows, A.col.long()], rtol=1e-4, atol=1e-4)
     with torch.no_grad():
         values.mul_(2)
-    assert factor().format == "csr"
+    assert operand().format == "csr"
     torch.testing.assert_close(gt.spmm(A, X), 2 * dense @ X)
 
 
@@ -189,17 +189,17 @@ def test_the_transposed_matrix_of_a_tensor_is_made_once_for_gradients():
     tensor = gs.from_scipy(source).asformat("hyb")
     A = gt.to_sparse_matrix(tensor)
 
-    def factor():
-        return kept_pattern(A.crow, A.col, 15).factor(A.values, transposed=True)
+    def operand():
+        return kept_pattern(A.crow, A.col, 15).operand(A.values, transposed=True)
 
-    assert factor() is factor()
+    assert operand() is operand()
     for _ in range(2):
         X = torch.randn(15, 3, dtype=torch.float64, requires_grad=True)
         gt.spmm(tensor, X).sum().backward()
         torch.testing.assert_close(X.grad, torch.from_numpy(source.T @ np.ones((20, 3))))
-    before = factor()
+    before = operand()
     A.values.mul_(2)
-    assert factor() is not before
+    assert operand() is not before
     X = torch.randn(15, 3, dtype=torch.float64, requires_grad=True)
     gt.spmm(A, X).sum().backward()
     torch.testing.assert_close(X.grad, torch.from_numpy(2 * source.T @ np.ones((20, 3))))

@@ -19,7 +19,7 @@ PASSES = {
     "use_inspector_results": _ON_REQUEST,
     "substitute_buffer": _ON_REQUEST,
     "remove_unused_args": _ON_REQUEST,
-    "check_index_arrays": "It does nothing without an annotation of the entry, which is not drawn.",
+    "insert_index_array_checks": "It does nothing without an annotation of the entry, which is not drawn.",
     "lower_vscale": _ON_REQUEST,
     "split_vector_buffers": "It changes buffers of several scalable vectors only, which the programs drawn "
     "for defects do not have; those that are emulated at every vector length do.",
@@ -37,7 +37,7 @@ PASSES = {
     "pipeline_loops": _OF_DEVICES,
     "lower_cross_thread_reduction": _OF_DEVICES,
     "split_host_device": _OF_DEVICES,
-    "check_stores": "It changes nothing.",
+    "verify_stores": "It changes nothing.",
     "merge_shared_memory": _OF_DEVICES,
     "insert_sync": _OF_DEVICES,
     "lower_to_flat": _COMPOSED,

@@ -28,7 +28,7 @@ class Bodies(Stores):
     """Draws iterations one after the other."""
 
     def iteration(self) -> Iteration:
-        """Draws an outermost iteration, perhaps with nested ones."""
+        """Draws an outermost iteration, with or without nested ones."""
         if self.chance(0.25):
             return self.nested()
         return self._iteration(self._members(()), depth=0)

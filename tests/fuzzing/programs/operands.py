@@ -131,7 +131,7 @@ class Reads(Buffers):
         return None
 
     def axes_to_read(self) -> tuple[str, ...]:
-        """The chain of ancestors of one axis, perhaps with a second chain."""
+        """The chain of ancestors of one axis, with or without a second chain."""
         forest, rng = self.forest, self.rng
         axes = [bound.axis for bound in self.scope]
         siblings = self._siblings()

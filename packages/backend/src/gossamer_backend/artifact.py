@@ -26,7 +26,7 @@ class Artifact(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The text of the target, with all options explicit."""
     signature: Signature
     code: bytes
-    guarded: tuple[str, ...] = ()
+    bounds_checked_buffers: tuple[str, ...] = ()
     """The names of the buffers with bounds checks. `failed_buffer` of the workspace is an index into it."""
     metadata: tuple[tuple[str, str], ...] = ()
     """Pairs of text: cpu, features, llvm version, milliseconds of each step, ..."""

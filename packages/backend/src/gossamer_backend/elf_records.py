@@ -44,7 +44,7 @@ class FileHeader(msgspec.Struct, frozen=True):
 class Section(NamedTuple):
     """A section header, and its offset in the file."""
 
-    at: int
+    header_offset: int
     name: int
     kind: int
     flags: int
@@ -69,4 +69,7 @@ def header_of(code: bytes) -> FileHeader:
 def sections_of(code: bytes, header: FileHeader) -> list[Section]:
     """Return the section header table; raise `struct.error` if it is cut off."""
     offsets = (header.sections + SECTION.size * row for row in range(header.section_count))
-    return [Section(at, *SECTION.unpack_from(code, at)) for at in offsets]
+    return [
+        Section(header_offset, *SECTION.unpack_from(code, header_offset))
+        for header_offset in offsets
+    ]

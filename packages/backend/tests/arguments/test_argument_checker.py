@@ -222,7 +222,7 @@ def test_sizes_of_a_flat_array_must_be_given():
 
 
 @pytest.mark.parametrize("rows", [0, 3])
-def test_nothing_at_all_is_accepted(rows):
+def test_empty_arrays_are_accepted(rows):
     empty = {
         "a": np.zeros(0, np.float32),
         "b": np.zeros((0, 0), np.float32),

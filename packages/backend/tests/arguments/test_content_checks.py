@@ -124,7 +124,7 @@ def test_arrays_of_a_device_are_copied_only_if_the_fast_check_fails():
     assert memory.calls[1:] == [("wait", 6), ("copy", (3,)), ("copy", (3,))]
 
 
-def test_nothing_is_waited_for_without_facts():
+def test_a_buffer_without_facts_needs_no_synchronization():
     memory = MemoryElsewhere()
     checker = ContentChecker(signature(("X", ())), memory)
     checker.require_facts({"n": 3}, {}, verified=(), stream=5)

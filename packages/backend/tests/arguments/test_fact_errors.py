@@ -37,12 +37,12 @@ def holds(needed, **options):
 
 
 @pytest.fixture
-def small_pieces(monkeypatch):
-    """Arrays of a test are checked in several pieces."""
-    monkeypatch.setattr(index_arrays, "PIECE", 3)
+def small_chunks(monkeypatch):
+    """Arrays of a test are checked in several chunks."""
+    monkeypatch.setattr(index_arrays, "CHUNK_ELEMENTS", 3)
 
 
-@pytest.mark.usefixtures("small_pieces")
+@pytest.mark.usefixtures("small_chunks")
 @pytest.mark.parametrize("dtype", [np.int32, np.int64])
 def test_offsets_that_are_no_sums_of_products_are_named_by_the_first(dtype):
     sides = [np.array(values, dtype) for values in ([0, 2, 2, 5, 6], [0, 1, 4, 6, 6])]
@@ -192,7 +192,7 @@ def test_padding_of_another_axis_is_a_value_of_a_longer_one():
         require_facts((Relation("subset", "X", "Y"), *needed), {}, arrays=arrays, names=names)
 
 
-@pytest.mark.usefixtures("small_pieces")
+@pytest.mark.usefixtures("small_chunks")
 @pytest.mark.parametrize("dtype", ["uint8", "uint64"])
 def test_a_word_with_other_bits_than_the_offsets_say_is_named(dtype):
     words = np.array([[0b101, 0], [0b11, 1], [0b111, 0]], dtype)

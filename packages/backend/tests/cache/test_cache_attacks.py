@@ -233,7 +233,7 @@ def clear_without_a_home(temporary):
 
 @only_root
 def test_a_user_without_a_home_is_not_led_to_a_directory_of_his_own(tmp_path, nobody):
-    """Somebody else has put a link to it where the cache would be."""
+    """Another user has put a link to it where the cache would be."""
     temporary, victim = tmp_path / "tmp", tmp_path / "victim"
     temporary.mkdir()
     temporary.chmod(0o1777)

@@ -40,7 +40,7 @@ def test_each_part_changes_the_request_key(part, value):
     assert key_of(**{part: value}) != key_of()
 
 
-def test_what_is_equal_has_one_key():
+def test_equal_inputs_have_one_key():
     assert key_of() == key_of(target=Target("toy", (("cpu", "a"),)))
     assert key_of() == key_of(versions={"lower": "2", "ir": "1"})
     assert len({key_of(versions={"ab": "c"}), key_of(versions={"a": "bc"})}) == 2

@@ -1,4 +1,4 @@
-"""Files of the cache: complete or absent, and read only if nobody else can have written them."""
+"""Files of the cache: complete or absent, and read only if no other user can have written them."""
 
 import os
 import time

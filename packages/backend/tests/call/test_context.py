@@ -43,7 +43,9 @@ def test_a_native_kernel_refuses_other_contexts(kernel, way, context, text):
 
 def test_the_context_of_the_host_is_accepted(make_kernel):
     def allocate(size):
-        raise AssertionError("a kernel that allocates its own memory asks nobody")
+        raise AssertionError(
+            "a kernel that allocates its own memory calls no function of the caller"
+        )
 
     def count(x, n, workspace):
         sizes.append(n)

@@ -98,7 +98,7 @@ def test_a_status_becomes_the_error_of_its_kernel(make_kernel, calls):
         workspace.failed_buffer = 0
         return OUT_OF_BOUNDS
 
-    failing = make_kernel(ADD, fail, guarded=("W",))
+    failing = make_kernel(ADD, fail, bounds_checked_buffers=("W",))
     call = failing.bind(x=np.zeros(3), y=np.zeros(3), w=np.ones(2))
     plan = JointPlan([calls[0], call], passed=("x", "y"))
     with pytest.raises(ArgumentError, match="'W' out of bounds"):

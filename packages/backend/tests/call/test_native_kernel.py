@@ -107,7 +107,9 @@ def returning(status, failed):
 
 
 def test_a_failed_guard_names_the_buffer(make_kernel):
-    kernel = make_kernel(NOTHING, returning(OUT_OF_BOUNDS, 1), guarded=("A_data", "B_data"))
+    kernel = make_kernel(
+        NOTHING, returning(OUT_OF_BOUNDS, 1), bounds_checked_buffers=("A_data", "B_data")
+    )
     with pytest.raises(ArgumentError, match="accessed 'B_data' out of bounds") as caught:
         kernel()
     assert caught.value.code == "kernel.out_of_bounds"
@@ -120,7 +122,9 @@ def test_no_memory_is_a_memory_error(make_kernel):
 
 @pytest.mark.parametrize(("status", "failed"), [(7, 0), (OUT_OF_BOUNDS, 2), (OUT_OF_BOUNDS, -1)])
 def test_a_status_that_means_nothing_is_a_bug(make_kernel, status, failed):
-    kernel = make_kernel(NOTHING, returning(status, failed), guarded=("A_data", "B_data"))
+    kernel = make_kernel(
+        NOTHING, returning(status, failed), bounds_checked_buffers=("A_data", "B_data")
+    )
     with pytest.raises(InternalError, match=f"unknown status {status}"):
         kernel()
 
@@ -158,7 +162,7 @@ def test_calls_from_two_threads_have_a_workspace_each(make_kernel):
         return OUT_OF_BOUNDS
 
     signature = Signature("meet", (), (ScalarParam("at", "int64"),), ("at",))
-    kernel = make_kernel(signature, meet, guarded=("A", "B"))
+    kernel = make_kernel(signature, meet, bounds_checked_buffers=("A", "B"))
 
     def call(at):
         with pytest.raises(ArgumentError) as caught:

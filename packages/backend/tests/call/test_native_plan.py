@@ -173,7 +173,7 @@ def test_a_status_becomes_an_error(make_kernel, fixed, status, error, text):
         workspace.failed_buffer = 0
         return status
 
-    kernel = make_kernel(GATHER, fail, guarded=("X",))
+    kernel = make_kernel(GATHER, fail, bounds_checked_buffers=("X",))
     plan = kernel.plan(pointers=("p", "q"), scalars=("n", "m"), passed=("x", "y"))
     with pytest.raises(error, match=text):
         plan.run(fixed, np.ones(3), np.ones(3))

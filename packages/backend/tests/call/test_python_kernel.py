@@ -17,8 +17,10 @@ X = BufferParam("x", "X", "float64", (index_var("n"),), is_read=True, is_written
 SIGNATURE = Signature("toy", (X,), (ScalarParam("n", "int64"),), ("x", "n"))
 
 
-def kernel_of(code, *, guarded=()):
-    return python_kernel(Artifact("toy", "1.0", "toy", SIGNATURE, b"", guarded), code)
+def kernel_of(code, *, bounds_checked_buffers=()):
+    return python_kernel(
+        Artifact("toy", "1.0", "toy", SIGNATURE, b"", bounds_checked_buffers), code
+    )
 
 
 class ToyError(Exception):
@@ -61,7 +63,9 @@ def test_each_thread_raises_its_own_error():
 
 
 def test_a_failed_bounds_check_names_the_buffer():
-    kernel = kernel_of(lambda _arrays, _scalars: CallOutcome(OUT_OF_BOUNDS, 0), guarded=("X",))
+    kernel = kernel_of(
+        lambda _arrays, _scalars: CallOutcome(OUT_OF_BOUNDS, 0), bounds_checked_buffers=("X",)
+    )
     with pytest.raises(ArgumentError, match="'X'") as caught:
         kernel(np.zeros(2))
     assert caught.value.code == "kernel.out_of_bounds"

@@ -120,7 +120,7 @@ def test_the_environment_is_read(monkeypatch):
     assert get_num_threads() == 3
 
 
-def test_what_is_set_wins_over_the_environment(monkeypatch):
+def test_a_number_of_threads_that_is_set_wins_over_the_environment(monkeypatch):
     monkeypatch.setenv(NUM_THREADS_VARIABLE, "3")
     set_num_threads(5)
     assert get_num_threads() == 5

@@ -65,6 +65,6 @@ UNKNOWN = {
 
 
 @pytest.mark.parametrize("facts", UNKNOWN.values(), ids=UNKNOWN.keys())
-def test_what_would_have_to_be_read_is_left_to_others(facts):
+def test_facts_about_values_in_arrays_are_left_to_other_checks(facts):
     arrays = {"X": offsets(0, 1, 2, 3), "P": offsets(0, 1, 2, 3)}
     assert not is_found_to_hold(facts, **arrays)[0]

@@ -47,7 +47,7 @@ class Asked:
         module = program()
         self.names.append(name)
         signature = signature_of(module)
-        guarded = tuple(param.buffer for param in signature.buffers)
+        checked = tuple(param.buffer for param in signature.buffers)
 
         @prototype(signature)
         def interpret(*arguments):
@@ -60,12 +60,12 @@ class Asked:
             try:
                 run(module, sizes)
             except GuardFailed as error:
-                arguments[-1].contents.failed_buffer = guarded.index(error.buffer)
+                arguments[-1].contents.failed_buffer = checked.index(error.buffer)
                 return OUT_OF_BOUNDS
             return OK
 
         address = ctypes.cast(interpret, ctypes.c_void_p).value
-        artifact = Artifact("toy", "1", "toy", signature, b"", guarded)
+        artifact = Artifact("toy", "1", "toy", signature, b"", checked)
         return NativeKernel(artifact, address, keep_alive=(interpret,))
 
 

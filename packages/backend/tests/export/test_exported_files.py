@@ -56,8 +56,8 @@ def test_a_linker_that_fails_is_no_failure(tmp_path, monkeypatch):
 
 def test_an_export_replaces_an_earlier_one(tmp_path, no_linker):
     export_artifact(artifact(), tmp_path, name="k")
-    files = export_artifact(artifact(guarded=("P",)), tmp_path, name="k")
-    assert json.loads(files.manifest.read_text())["guarded"] == ["P"]
+    files = export_artifact(artifact(bounds_checked_buffers=("P",)), tmp_path, name="k")
+    assert json.loads(files.manifest.read_text())["bounds_checked_buffers"] == ["P"]
     assert len(list(tmp_path.glob("*k*"))) == 3
 
 
@@ -71,7 +71,7 @@ def test_a_directory_that_cannot_be_written_is_named(tmp_path, place):
 
 
 @pytest.mark.parametrize("name", ["k.o", "k.json", "libk.so"])
-def test_what_is_in_the_way_leaves_the_directory_as_it_was(tmp_path, no_linker, name):
+def test_a_file_in_the_way_leaves_the_directory_as_it_was(tmp_path, no_linker, name):
     (tmp_path / "out" / name).mkdir(parents=True)
     with pytest.raises(ArgumentError, match=name):
         export_artifact(artifact(), tmp_path / "out", name="k")

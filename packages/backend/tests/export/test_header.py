@@ -23,7 +23,7 @@ def test_headers_compile_without_a_warning(tmp_path, language):
     if compiler is None:
         pytest.skip("there is no C++ compiler")
     for name in ("first", "second"):
-        export_artifact(artifact(guarded=("X", "P")), tmp_path, name=name)
+        export_artifact(artifact(bounds_checked_buffers=("X", "P")), tmp_path, name=name)
     source = tmp_path / ("main.c" if "++" not in language else "main.cpp")
     source.write_text(
         '#define n 1\n#include "first.h"\n#include "second.h"\n#include "first.h"\n'

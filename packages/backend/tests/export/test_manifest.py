@@ -24,13 +24,16 @@ def test_the_files_say_how_much_scratch_memory_is_needed_and_where(tmp_path, no_
 
 def test_the_manifest_has_all_that_a_caller_needs(tmp_path, no_linker):
     files = export_artifact(
-        artifact(guarded=("X",)), tmp_path, name="scaled", versions={"b": "2", "a": "1"}
+        artifact(bounds_checked_buffers=("X",)),
+        tmp_path,
+        name="scaled",
+        versions={"b": "2", "a": "1"},
     )
     manifest = json.loads(files.manifest.read_text())
     assert (manifest["symbol"], manifest["entry"]) == ("scaled", "scale")
     assert manifest["abi_version"] == 2
     assert manifest["versions"] == {"a": "1", "b": "2"}
-    assert manifest["guarded"] == ["X"]
+    assert manifest["bounds_checked_buffers"] == ["X"]
     assert manifest["requires"] == ["calloc", "free"]
     assert manifest["returns"]["statuses"] == {
         "OK": 0,

@@ -62,5 +62,5 @@ def elf(*symbols):
 OBJECT = elf(("local", True), ("gossamer_kernel", True), ("free", False), ("calloc", False))
 
 
-def artifact(code=OBJECT, *, guarded=(), target="toy:cpu=a"):
-    return Artifact("toy", "1.0", target, SIGNATURE, code, guarded, (("cpu", "a"),))
+def artifact(code=OBJECT, *, bounds_checked_buffers=(), target="toy:cpu=a"):
+    return Artifact("toy", "1.0", target, SIGNATURE, code, bounds_checked_buffers, (("cpu", "a"),))

@@ -41,9 +41,9 @@ class TinyInterpreter:
 
     def compile(self, module, target):
         require_compilable(self, module, target)
-        guarded = tuple(dict.fromkeys(n.buffer for n in walk(module) if isinstance(n, Guard)))
+        checked = tuple(dict.fromkeys(n.buffer for n in walk(module) if isinstance(n, Guard)))
         return Artifact(
-            self.name, self.version, target.text, signature_of(module), dumps(module), guarded
+            self.name, self.version, target.text, signature_of(module), dumps(module), checked
         )
 
     def texts(self, module, target):
@@ -70,7 +70,7 @@ def interpreter(artifact):
         try:
             run(module, arguments)
         except GuardFailed as error:
-            values[-1].contents.failed_buffer = artifact.guarded.index(error.buffer)
+            values[-1].contents.failed_buffer = artifact.bounds_checked_buffers.index(error.buffer)
             return OUT_OF_BOUNDS
         return OK
 

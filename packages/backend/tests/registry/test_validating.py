@@ -12,7 +12,7 @@ def needing_float16():
     return Module("flat", (Function("f", (Param("a", "float16"),), ()),), "f")
 
 
-def test_what_was_not_declared_is_refused(tiny):
+def test_undeclared_capabilities_are_refused(tiny):
     with pytest.raises(PluginError, match=r"'tiny-interpreter' did not declare .*dtype\.float16"):
         tiny.compile(needing_float16(), Target("tiny-interpreter"))
 

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 from gossamer_ir.support.lazy_exports import lazy_exports
 
 if TYPE_CHECKING:
-    from gossamer_formats.checks.index_checks import check_indices, check_indptr
-    from gossamer_formats.checks.storage_checks import check_storage
+    from gossamer_formats.checks.index_checks import require_valid_indices, require_valid_indptr
+    from gossamer_formats.checks.storage_checks import require_valid_storage
     from gossamer_formats.decomposition.composable_format import ComposableFormat
     from gossamer_formats.decomposition.decompose import decompose
     from gossamer_formats.decomposition.decomposition import Decomposition
@@ -51,9 +51,6 @@ _HOMES = {
     "SparseTensor": "gossamer_formats.tensors.sparse_tensor",
     "Storage": "gossamer_formats.storage",
     "borrow_scipy": "gossamer_formats.tensors.scipy_storage",
-    "check_indices": "gossamer_formats.checks.index_checks",
-    "check_indptr": "gossamer_formats.checks.index_checks",
-    "check_storage": "gossamer_formats.checks.storage_checks",
     "chosen_parts": "gossamer_formats.decomposition.format_list",
     "community_order": "gossamer_formats.reordering.row_communities",
     "convert": "gossamer_formats.tensors.convert",
@@ -66,6 +63,9 @@ _HOMES = {
     "from_torch": "gossamer_formats.tensors.torch_conversion",
     "prune": "gossamer_formats.tensors.prune",
     "read": "gossamer_formats.io.reading",
+    "require_valid_indices": "gossamer_formats.checks.index_checks",
+    "require_valid_indptr": "gossamer_formats.checks.index_checks",
+    "require_valid_storage": "gossamer_formats.checks.storage_checks",
     "storage_stats": "gossamer_formats.stats",
     "to_scipy": "gossamer_formats.tensors.scipy_conversion",
     "to_torch": "gossamer_formats.tensors.torch_conversion",
@@ -85,9 +85,6 @@ __all__ = [
     "SparseTensor",
     "Storage",
     "borrow_scipy",
-    "check_indices",
-    "check_indptr",
-    "check_storage",
     "chosen_parts",
     "community_order",
     "convert",
@@ -100,6 +97,9 @@ __all__ = [
     "from_torch",
     "prune",
     "read",
+    "require_valid_indices",
+    "require_valid_indptr",
+    "require_valid_storage",
     "storage_stats",
     "to_scipy",
     "to_torch",

@@ -19,7 +19,7 @@ from gossamer_ir.support.items_by_name import items_by_name
 class Storage(NamedTuple):
     """A format description, the values of its scalar parameters (`sizes`) and the arrays of its handles.
 
-    The constructor checks nothing; `checks.check_storage` does.
+    The constructor checks nothing; `checks.require_valid_storage` does.
 
     >>> import numpy as np
     >>> from gossamer_formats import csr

@@ -10,12 +10,12 @@ from scipy import sparse
 from gossamer_formats import (
     SparseTensor,
     Storage,
-    check_indices,
-    check_storage,
     convert,
     csr,
     from_arrays,
     from_scipy,
+    require_valid_indices,
+    require_valid_storage,
 )
 from gossamer_formats.checks.storage_checks import axis_facts
 from gossamer_formats.descriptions.sell import sell
@@ -107,7 +107,7 @@ def test_rows_of_groups_are_all_rows():
     assert tensor.arrays["rows"].tolist() == [0, 1, 2, 3, 4, 5]
     arrays = {**tensor.arrays, "rows": np.array([0, 1, 2, 3, 4, 6], np.int32)}
     with pytest.raises(FormatError, match=r"Element 5 of 'rows' is 6; .* from 0 to 5\.") as caught:
-        check_storage(tensor.storage._replace(arrays=arrays))
+        require_valid_storage(tensor.storage._replace(arrays=arrays))
     assert caught.value.code == "format.range"
 
 
@@ -138,7 +138,7 @@ def test_an_array_that_is_not_of_numpy_is_refused_by_name(array):
     storage = from_scipy(sparse.eye_array(2)).storage
     replaced = Storage(storage.description, storage.sizes, {**storage.arrays, "indices": array})
     with pytest.raises(FormatError, match="The array 'indices' is") as caught:
-        check_storage(replaced)
+        require_valid_storage(replaced)
     assert caught.value.code == "format.arrays"
 
 
@@ -147,20 +147,20 @@ def test_a_size_that_is_not_an_integer_is_refused_by_name(size):
     storage = from_scipy(sparse.eye_array(2)).storage
     replaced = Storage(storage.description, {**storage.sizes, "n": size}, storage.arrays)
     with pytest.raises(FormatError, match="The size n is") as caught:
-        check_storage(replaced)
+        require_valid_storage(replaced)
     assert caught.value.code == "format.shape"
 
 
 def test_padding_is_allowed_only_where_the_axis_is_padded():
     slots = np.array([0, 3], I64)
-    check_indices(slots, length=3, count=2, is_padded=True)
+    require_valid_indices(slots, length=3, count=2, is_padded=True)
     with pytest.raises(FormatError):
-        check_indices(slots, length=3, count=2)
+        require_valid_indices(slots, length=3, count=2)
 
 
 def test_no_column_is_in_range_of_a_matrix_without_columns():
     with pytest.raises(FormatError, match="expected an empty array"):
-        check_indices(np.array([0], I64), length=0, count=1)
+        require_valid_indices(np.array([0], I64), length=0, count=1)
 
 
 def _tampered(kind: str, name: str):
@@ -253,8 +253,8 @@ def test_contents_are_asked_of_a_check_and_the_culprit_is_still_named(arrays):
         asked.append((facts, dict(sizes), sorted(arrays)))
         return answers.pop(0)
 
-    check_storage(storage, check=check)
-    check_storage(storage, check=check)
+    require_valid_storage(storage, check=check)
+    require_valid_storage(storage, check=check)
     assert asked[0] == (
         axis_facts(storage.description),
         storage.sizes,
@@ -262,9 +262,9 @@ def test_contents_are_asked_of_a_check_and_the_culprit_is_still_named(arrays):
     )
     arrays["indices"] = arrays["indices"].copy()
     arrays["indices"][2] = 5
-    check_storage(storage, check=check)  # taken at its word
+    require_valid_storage(storage, check=check)  # taken at its word
     with pytest.raises(FormatError, match="Element 2 of 'indices' is 5"):
-        check_storage(storage, check=check)
+        require_valid_storage(storage, check=check)
 
 
 def test_shapes_and_unsorted_uniqueness_are_no_matter_of_a_check(arrays):
@@ -272,7 +272,7 @@ def test_shapes_and_unsorted_uniqueness_are_no_matter_of_a_check(arrays):
     unique = Storage(csr(sorted=False, unique=True), sizes, arrays)
     for storage in (unique, unique._replace(sizes={**sizes, "m": 5})):
         with pytest.raises(FormatError):
-            check_storage(storage, check=lambda *_: True)
+            require_valid_storage(storage, check=lambda *_: True)
 
 
 def test_axes_promise_facts():

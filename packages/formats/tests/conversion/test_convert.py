@@ -14,11 +14,11 @@ from scipy import sparse
 
 from gossamer_formats import (
     Storage,
-    check_storage,
     convert,
     format_names,
     from_arrays,
     from_scipy,
+    require_valid_storage,
 )
 from gossamer_formats.conversion import convert_storage as convert_module
 from gossamer_ir.analysis.axes.logical_elements import stores_only_elements
@@ -83,7 +83,7 @@ def check_conversion(draw, source, name, dense, zeros):
     of zeros among the elements of the source, None if it also stores what is not an element. Returns the
     result and this number for it."""
     tensor, permutation = convert(source, name, **parameters_of(draw, name, source))
-    check_storage(Storage(tensor.description, dict(tensor.sizes), dict(tensor.arrays)))
+    require_valid_storage(Storage(tensor.description, dict(tensor.sizes), dict(tensor.arrays)))
     assert tensor.shape == source.shape
     np.testing.assert_array_equal(tensor.toarray(), dense)
     values = np.append(source.storage.values, np.float32(0.0))

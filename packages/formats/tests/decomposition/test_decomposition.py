@@ -62,7 +62,7 @@ def test_parts_without_common_rows_are_declared_whether_they_initialize_or_add()
     ]
     assert declared[0] == declared[1]
     assert {relation.kind for relation in declared[1]} == {"disjoint"}
-    # Where parts are computed one after the other, nobody needs it.
+    # Where parts are computed one after the other, it is not needed.
     assert decomposition.rewrite(adding).functions[0].relations == ()
 
 

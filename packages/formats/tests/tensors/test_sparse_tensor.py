@@ -12,10 +12,10 @@ from scipy import sparse
 from gossamer_formats import (
     SparseTensor,
     borrow_scipy,
-    check_storage,
     from_arrays,
     from_scipy,
     read,
+    require_valid_storage,
     to_scipy,
 )
 from gossamer_formats.memory.ownership import is_owned
@@ -178,7 +178,7 @@ def test_dense_and_transposed_matrices_are_those_of_scipy(shape, index):
     tensor = from_scipy(matrix)
     np.testing.assert_array_equal(tensor.toarray(), matrix.toarray())
     transposed = tensor.T
-    check_storage(transposed.storage)
+    require_valid_storage(transposed.storage)
     assert transposed.shape == shape[::-1]
     assert tensor.T is transposed
     np.testing.assert_array_equal(transposed.toarray(), matrix.toarray().T)

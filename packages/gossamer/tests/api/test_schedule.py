@@ -272,7 +272,7 @@ JUNK = [
 
 
 @pytest.mark.parametrize("op", PRIMITIVES)
-def test_whatever_is_typed_is_a_result_or_an_error_of_ours(op):
+def test_junk_arguments_give_a_result_or_a_gossamer_error(op):
     """Each argument is replaced in turn, then all at once; a rejected step leaves the builder unchanged."""
     base = gs.schedule(SPMM).lower().lower()
     names = [name for name in PRIMITIVES[op].__annotations__ if name not in ("module", "return")]

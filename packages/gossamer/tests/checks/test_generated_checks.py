@@ -11,7 +11,7 @@ from gossamer.compilation.build_kernels import KERNELS, fact_checker
 from gossamer_backend import GeneratedCheck
 from gossamer_backend.arguments.fact_errors import require_facts
 from gossamer_backend.call.threads import reset_num_threads, set_num_threads
-from gossamer_backend.compiled_checks.piece_loops import MIN_THREAD_ELEMENTS
+from gossamer_backend.compiled_checks.chunk_loops import MIN_THREAD_ELEMENTS
 from gossamer_formats import borrow_scipy
 from gossamer_ir.core.build import index, index_var
 from gossamer_ir.errors import ArgumentError, FormatError

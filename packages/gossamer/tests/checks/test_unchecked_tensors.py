@@ -71,7 +71,7 @@ def test_a_declared_relation_is_checked_even_where_all_is_vouched_for(relation):
             bind(kernel, bad, **options)
 
 
-def test_what_is_vouched_for_is_checked_on_request():
+def test_arrays_that_the_caller_vouches_for_are_checked_on_request():
     script = SCRIPT.format(name="two", relation="").replace("    T.sp.assume()\n", "")
     kernel = gs.compile(script)
     bad = arrays([[0, 2], [9]], [[1], []])

@@ -70,7 +70,7 @@ def test_the_extension_points_of_a_pass_are_its_own(extension):
 
 
 @pytest.mark.usefixtures("extension")
-def test_they_are_listed_after_those_of_gossamer():
+def test_plugin_passes_are_listed_after_those_of_gossamer():
     passes, _, primitives = steps_text().partition("\nprimitives\n")
     assert passes.splitlines()[-2:] == [
         "  generic-cpu.keep                  loop or flat",
@@ -80,7 +80,7 @@ def test_they_are_listed_after_those_of_gossamer():
 
 
 @pytest.mark.usefixtures("extension")
-def test_they_are_applied_by_name():
+def test_plugin_passes_are_applied_by_name():
     steps = ["generic-cpu.keep", 'split(loop="i", factors=[None, 4])']
     unrolled = apply_steps(SCALE, map(to_step, [*steps, 'generic-cpu.unroll_it(loop="i_1")']))
     assert unrolled == apply_steps(SCALE, map(to_step, [*steps, 'unroll(loop="i_1")']))

@@ -75,7 +75,7 @@ def array_in(form):
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_a_kernel_uses_or_refuses_it(form, kernel):
+def test_a_kernel_uses_or_refuses_the_array(form, kernel):
     out = np.empty(SIZE, np.float32)
     if FORMS[form].kernel == "refuse":
         with pytest.raises(ArgumentError):
@@ -86,7 +86,7 @@ def test_a_kernel_uses_or_refuses_it(form, kernel):
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_a_plan_uses_it_or_leaves_it(form, kernel):
+def test_a_plan_uses_the_array_or_declines(form, kernel):
     (size,) = (param.name for param in kernel.signature.scalars)
     plan = kernel.plan(pointers=(), scalars=(size,), passed=("x", "y"))
     result = plan.run(fixed_arguments((), (SIZE,)), array_in(form), None)
@@ -94,14 +94,14 @@ def test_a_plan_uses_it_or_leaves_it(form, kernel):
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_the_fast_path_uses_it_or_leaves_it(form):
+def test_the_fast_path_uses_the_array_or_declines(form):
     matrix = sparse.csr_array(np.eye(SIZE, dtype=np.float32))
     matrix.data = array_in(form)
     assert (matrix_arguments(matrix) is not None) == (FORMS[form].structure == "use")
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_an_operator_uses_copies_or_refuses_it(form):
+def test_an_operator_uses_copies_or_refuses_the_array(form):
     array = array_in(form)
     if FORMS[form].operand == "refuse":
         with pytest.raises(ArgumentError):

@@ -1,4 +1,4 @@
-"""Very long rows are added in pieces, and calls that take long are made in ranges of rows."""
+"""Very long rows are added in segments, and calls that take long are made in ranges of rows."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def test_blocks_and_ranges_do_not_change_results(monkeypatch, op, row, work):
     dense = {"spmm": (Y,), "spmv": (Y[:, 0].copy(),), "sddmm": (X, Y), "attention": (X, Y, V)}[op]
     wanted = getattr(gs, op)(A, *dense)
     monkeypatch.setattr(csr_matrix, "MAX_SUM", row)
-    monkeypatch.setattr(long_rows, "PIECE_ELEMENTS", 3)
+    monkeypatch.setattr(long_rows, "SEGMENT_ELEMENTS", 3)
     monkeypatch.setattr(row_ranges, "RANGE_PRODUCTS", work)
     getattr(gs, op).forget()
     for operand in (A, from_scipy(A)):

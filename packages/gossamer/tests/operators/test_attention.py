@@ -51,7 +51,7 @@ def assert_attended(result, matrix, *dense, scale=None):
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("features", FEATURES)
 @pytest.mark.parametrize("name", NAMES)
-def test_it_is_right_but_for_rounding(name, features, dtype):
+def test_attention_differs_from_float64_by_rounding_only(name, features, dtype):
     matrix = matrices(dtype)[name]
     dense = operands(matrix.shape, features, dtype=dtype)
     for operand in (matrix, from_scipy(matrix)):

@@ -31,7 +31,7 @@ def operands(shape, features, *, dtype, seed=6):
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("features", FEATURES)
 @pytest.mark.parametrize("name", NAMES)
-def test_it_is_exact_on_integers(name, features, dtype):
+def test_sddmm_of_integers_is_exact(name, features, dtype):
     matrix = matrices(dtype)[name]
     x, y = operands(matrix.shape, features, dtype=dtype)
     expected = sddmm(matrix, x, y)

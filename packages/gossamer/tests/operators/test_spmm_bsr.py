@@ -82,7 +82,7 @@ def test_operands_that_lie_elsewhere_in_memory():
     np.testing.assert_array_equal(gs.spmm(matrix, dense), expected)
 
 
-def test_what_is_not_finite_goes_where_it_belongs():
+def test_nan_and_infinity_are_in_their_rows_only():
     matrix = blocks(GRIDS["empty block rows at both ends"], (2, 2))
     matrix.data = np.ones_like(matrix.data)
     dense = dense_for(matrix, 3)
@@ -101,7 +101,7 @@ def test_factors_scale_and_add(beta):
     np.testing.assert_array_equal(out, 3 * product(matrix, dense) + 6 * beta)
 
 
-def test_one_element_is_no_block():
+def test_blocks_of_one_element_are_converted_to_csr():
     matrix = sparse.bsr_array(np.eye(3, dtype=np.float32), blocksize=(1, 1))
     np.testing.assert_array_equal(gs.spmm(matrix, np.eye(3, dtype=np.float32)), np.eye(3))
 
@@ -116,7 +116,7 @@ BAD = {
 
 
 @pytest.mark.parametrize("what", BAD)
-def test_what_is_wrong_is_named(what):
+def test_the_wrong_argument_is_named(what):
     matrix = blocks(GRIDS["one dense block row"], (2, 2))
     dense, out = dense_for(matrix, 3), None
     if what == "indices":
@@ -171,7 +171,7 @@ def test_bound_blocks_are_multiplied_as_blocks(name, dtype):
             np.testing.assert_array_equal(out, product(matrix, dense))
 
 
-def test_what_is_bound_to_blocks_is_checked():
+def test_operands_of_a_product_bound_to_blocks_are_checked():
     matrix = blocks(GRIDS["one block"], (3, 4))
     whole = np.ones((5, 2), np.float32)
     out = whole[1:4]

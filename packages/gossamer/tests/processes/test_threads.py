@@ -125,7 +125,7 @@ def test_a_bound_call_keeps_its_arrays_alive():
     owner = weakref.ref(matrix)
     del matrix, x
     gc.collect()
-    # Whoever uses freed memory next would change the result.
+    # The next use of freed memory would change the result.
     noise = [np.full(49, -1.0) for _ in range(100)]
     step()
     assert np.array_equal(y, np.arange(1.0, 50.0))

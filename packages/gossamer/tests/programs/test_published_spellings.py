@@ -7,7 +7,7 @@ import pytest
 
 import gossamer as gs
 from gossamer.compilation.pipeline import lower_by_stage
-from gossamer_formats.checks.storage_checks import check_storage
+from gossamer_formats.checks.storage_checks import require_valid_storage
 from gossamer_formats.storage import Storage
 from gossamer_ir.errors import ArgumentError, ParseError, PluginError, UnsupportedError, UserError
 from gossamer_ir.interchange.records import Schedule
@@ -337,7 +337,7 @@ def test_a_description_of_two_buffers_that_share_axes():
     assert loads_record(dumps_record(description), FormatDescription) == description
     assert diagnostics_of_format(description) == ()
     with pytest.raises(UnsupportedError) as caught:
-        check_storage(Storage(description, {}, {}))
+        require_valid_storage(Storage(description, {}, {}))
     assert caught.value.code == "format.value_buffers"
 
 

@@ -154,7 +154,7 @@ def test_a_tile_of_features_is_accumulated_in_registers(features, bits, dtype):
 
 
 @pytest.mark.parametrize(("features", "bits", "dtype"), CASES)
-def test_what_is_left_over_is_masked_and_tiles_are_few_in_code(features, bits, dtype):
+def test_remaining_features_are_masked_and_tiles_are_few_in_code(features, bits, dtype):
     """There is no loop over single features, and the code does not grow with their number."""
     loops = element_loops(spmm(features, bits=bits, dtype=dtype))
     # A row with two sums has a loop for what the second one leaves; aligned tiles have copies without masks.
@@ -217,7 +217,7 @@ def test_rows_are_prefetched_where_they_are_long_and_far(features, columns):
 
 
 @pytest.mark.parametrize("features", SIZES)
-def test_nothing_is_asked_for_where_nothing_is_known(features):
+def test_nothing_is_prefetched_without_stats(features):
     assert not any(isinstance(node, Prefetch) for node in walk(spmm(features)))
 
 

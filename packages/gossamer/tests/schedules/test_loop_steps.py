@@ -75,7 +75,7 @@ def test_a_lifted_loop(shape):
     np.testing.assert_array_equal(y, x * 2)
 
 
-def test_what_is_unsafe_stays_marked_to_the_end():
+def test_accesses_marked_unsafe_stay_marked_to_the_flat_stage():
     builder = ScheduleBuilder(examples.MATMUL).unsafe_parallel("i")
     flat = lower_to_flat(builder.module)
     entry = next(function for function in flat.functions if function.name == flat.entry)

@@ -81,7 +81,7 @@ REFUSED = {
 @pytest.mark.parametrize("name", REFUSED)
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("stage", ["position", "loop"])
-def test_rows_that_may_conflict_do_not(name, form, stage):
+def test_rows_that_may_conflict_do_not_run_in_parallel(name, form, stage):
     builder = ScheduleBuilder(module_of(stage, **REFUSED[name]))
     *before, (_, (loop,), _) = FORMS[form]
     for op, names, options in before:

@@ -1,4 +1,4 @@
-"""What backends for the CPU of this machine share: loading of object code, threads, detection of the CPU."""
+"""Shared by backends for the CPU of this machine: loading of object code, threads, detection of the CPU."""
 
 from __future__ import annotations
 

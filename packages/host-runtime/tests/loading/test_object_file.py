@@ -34,7 +34,9 @@ def changed(code, at, layout, value):
 
 
 def in_section(name, field, layout, value):
-    return lambda code: changed(code, names_of_sections(code)[name].at + field, layout, value)
+    return lambda code: changed(
+        code, names_of_sections(code)[name].header_offset + field, layout, value
+    )
 
 
 def in_contents(name, field, layout, value):

@@ -74,7 +74,7 @@ class CodedError(GossamerError):
 
 
 class UserError(CodedError):
-    """An error in what the user passed."""
+    """An error in the input of a user."""
 
 
 class ParseError(UserError):

@@ -127,7 +127,7 @@ def index_of(coefficients):
     return total
 
 
-def test_what_digits_tell_is_so():
+def test_injectivity_by_digits_holds_for_all_values():
     random, told = Random(5), [0, 0]
     for _ in range(300):
         extents = {name: random.randint(1, 4) for name in "ijm"}

@@ -67,7 +67,7 @@ def test_a_proof_ends_however_deep_its_loads_are_nested():
     assert not prover.proves(parse_expr(f"T.int64(Q[{text}]) < 0", DTYPES))
 
 
-def test_what_a_scope_assumes_does_not_hold_behind_it():
+def test_assumptions_of_a_scope_end_with_it():
     prover = Prover()
     stmt = parse_expr("i < m", DTYPES)
     with prover.scope():

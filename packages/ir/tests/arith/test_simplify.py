@@ -122,7 +122,7 @@ LOGIC = {
 
 
 @pytest.mark.parametrize(("before", "after"), LOGIC.values(), ids=LOGIC)
-def test_what_is_decided_is_chosen(before, after):
+def test_decided_conditions_are_simplified(before, after):
     assert simplify(before) == after
 
 

@@ -144,7 +144,7 @@ def test_what_is_written_is_what_the_table_says(kind):
     }
 
 
-def test_what_may_stay_unevaluated():
+def test_only_if_then_else_leaves_operands_unevaluated():
     """Another lazy expression needs a rule wherever operands are analyzed under a condition, too: in
     `in_bounds`, `insert_bounds_checks`, `proved_conditions`, `search_results`, `hoist_searches` and
     `lower_math`."""

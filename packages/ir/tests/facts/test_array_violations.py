@@ -28,9 +28,9 @@ def is_ordered(array, *, indptr, unique, pad=None):
 
 
 @pytest.fixture
-def small_pieces(monkeypatch):
-    """Arrays of a test are checked in several pieces."""
-    monkeypatch.setattr(index_arrays, "PIECE", 3)
+def small_chunks(monkeypatch):
+    """Arrays of a test are checked in several chunks."""
+    monkeypatch.setattr(index_arrays, "CHUNK_ELEMENTS", 3)
 
 
 def segments_hold(values, indptr, *, unique, pad=None):
@@ -42,7 +42,7 @@ def segments_hold(values, indptr, *, unique, pad=None):
     return True
 
 
-@pytest.mark.usefixtures("small_pieces")
+@pytest.mark.usefixtures("small_chunks")
 @pytest.mark.parametrize("unique", [True, False])
 def test_segments_agree_with_a_slow_reading(unique):
     random.seed(7)
@@ -60,7 +60,7 @@ def test_segments_agree_with_a_slow_reading(unique):
     assert verdicts == {True, False}
 
 
-@pytest.mark.usefixtures("small_pieces")
+@pytest.mark.usefixtures("small_chunks")
 @pytest.mark.parametrize("dtype", ["int32", "int64", "uint8", "uint16"])
 def test_ranges_and_monotone_agree_with_a_slow_reading(dtype):
     random.seed(11)
@@ -142,12 +142,12 @@ def test_the_first_value_that_is_not_in_its_segment_is_named():
     assert subset_violation("x", nothing, Segments(other, starts[:3]), of="y") is None
 
 
-def test_a_sound_large_array_is_read_in_pieces():
-    count = 3 * index_arrays.PIECE + 5
+def test_a_sound_large_array_is_read_in_chunks():
+    count = 3 * index_arrays.CHUNK_ELEMENTS + 5
     indices = np.arange(count, dtype=np.int32) % 1000
     starts = np.append(np.arange(0, count, 1000), count)
     assert is_ordered(indices, indptr=starts, unique=True)
-    at = 2 * index_arrays.PIECE
+    at = 2 * index_arrays.CHUNK_ELEMENTS
     indices[at] = indices[at - 1]
     violation = order_violation("x", segments_of(indices, starts), unique=True)
     assert violation.property == "unique"

@@ -203,7 +203,7 @@ def test_a_fork_waits_and_both_sides_can_go_on(held):
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
-def test_who_holds_the_lock_may_fork_and_holds_it_in_the_child():
+def test_a_thread_that_holds_the_lock_may_fork_and_holds_it_in_the_child():
     assert status_of(NESTED) == 5
 
 

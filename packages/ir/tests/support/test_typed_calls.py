@@ -24,7 +24,7 @@ N = TypeVar("N", bound=Node)
         (Module("flat", (), "f"), N), (3, TypeVar("T")), (None, None),
     ],
 )  # fmt: skip
-def test_what_fits(value, wanted):
+def test_values_of_the_annotated_type_are_accepted(value, wanted):
     assert conforms_to(value, wanted)
 
 
@@ -37,7 +37,7 @@ def test_what_fits(value, wanted):
         ([0.0], np.ndarray[Any, Any]), (3, N), (3, None), (b"xy", Sequence[str]),
     ],
 )  # fmt: skip
-def test_what_does_not_fit(value, wanted):
+def test_values_of_another_type_are_refused(value, wanted):
     assert not conforms_to(value, wanted)
 
 

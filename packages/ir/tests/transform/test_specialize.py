@@ -87,7 +87,7 @@ def test_lets_follow_the_values():
     assert specialize(parse_module(POSITION), {}, dtypes=dtypes) == parse_module(text)
 
 
-def test_nothing_to_do_gives_the_same_module():
+def test_specializing_nothing_returns_the_same_module():
     module = parse_module(CSRMM)
     assert specialize(module, {}) is module
 
@@ -111,7 +111,7 @@ def test_scalars_of_numpy_are_taken():
         ({"m": 1.5}, {}, "constant.range", "1.5"),
     ],
 )
-def test_what_cannot_be_is_named(values, dtypes, code, named):
+def test_impossible_sizes_and_dtypes_are_named(values, dtypes, code, named):
     with pytest.raises(ArgumentError) as caught:
         specialize(parse_module(CSRMM), values, dtypes=dtypes)
     assert caught.value.code == code

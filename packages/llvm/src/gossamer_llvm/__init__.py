@@ -9,8 +9,8 @@ from gossamer_ir.support.lazy_exports import lazy_exports
 if TYPE_CHECKING:
     from gossamer_llvm.abi import INSERTED_LANES, Abi
     from gossamer_llvm.capabilities import EMITTED_CAPABILITIES
+    from gossamer_llvm.emit_module import bounds_checked_buffers, emit_llvm_ir
     from gossamer_llvm.emitter.function_emitter import TargetLowering
-    from gossamer_llvm.module import emit, guarded_buffers
     from gossamer_llvm.targets.avx512.lowering import avx512_lowering
     from gossamer_llvm.targets.nvptx.lowering import nvptx_lowering
     from gossamer_llvm.targets.nvptx.shared_memory import (
@@ -49,8 +49,8 @@ _HOMES = {
     "WarpgroupWait": "gossamer_llvm.targets.nvptx.warp_instructions",
     "avx512_lowering": "gossamer_llvm.targets.avx512.lowering",
     "block_shape": "gossamer_llvm.targets.nvptx.threads",
-    "emit": "gossamer_llvm.module",
-    "guarded_buffers": "gossamer_llvm.module",
+    "bounds_checked_buffers": "gossamer_llvm.emit_module",
+    "emit_llvm_ir": "gossamer_llvm.emit_module",
     "is_dynamic_shared": "gossamer_llvm.targets.nvptx.shared_memory",
     "nvptx_lowering": "gossamer_llvm.targets.nvptx.lowering",
     "shared_memory_of": "gossamer_llvm.targets.nvptx.shared_memory",
@@ -75,8 +75,8 @@ __all__ = [
     "WarpgroupWait",
     "avx512_lowering",
     "block_shape",
-    "emit",
-    "guarded_buffers",
+    "bounds_checked_buffers",
+    "emit_llvm_ir",
     "is_dynamic_shared",
     "nvptx_lowering",
     "shared_memory_of",

@@ -27,7 +27,7 @@ from gossamer_ir.nodes import (
     Store,
     While,
 )
-from gossamer_llvm import guarded_buffers
+from gossamer_llvm import bounds_checked_buffers
 
 ROW, N = index_var("i"), index_var("n")
 WIDE = Lanes(16)
@@ -66,7 +66,7 @@ def test_guards_are_numbered_by_buffer(module, text, checked):
         for limit, name in ((1, "Y"), (2, "X"), (3, "Y"))
     ]
     flat = module(*guards)
-    assert guarded_buffers(flat) == ("Y", "X")
+    assert bounds_checked_buffers(flat) == ("Y", "X")
     numbers = re.findall(r"store atomic i64 (\d)", checked(text(flat)))
     assert numbers == ["0", "1", "0"]
 

@@ -66,7 +66,7 @@ OTHERS = {
 
 
 @pytest.mark.parametrize("program", OTHERS.values(), ids=OTHERS.keys())
-def test_others_are_gathered_by_the_instruction(program, text):
+def test_other_gathers_use_the_masked_instruction(program, text):
     source = text(program)
     assert "load float, ptr" not in source
     assert source.count("call <8 x float> @llvm.masked.gather") == 1

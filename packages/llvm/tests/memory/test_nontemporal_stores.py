@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from gossamer_ir.script import parse_module
-from gossamer_llvm import Abi, emit
+from gossamer_llvm import Abi, emit_llvm_ir
 
 TEXT = """
 @T.prim_func
@@ -20,7 +20,7 @@ def copy(x: T.handle, y: T.handle, n: T.int64) -> None:
 
 def emitted(index: str) -> str:
     flat = parse_module(TEXT.replace("INDEX", index))
-    return emit(flat, abi=Abi("x86_64-unknown-linux-gnu"))
+    return emit_llvm_ir(flat, abi=Abi("x86_64-unknown-linux-gnu"))
 
 
 @pytest.mark.parametrize("lanes", [4, 8, 16])
@@ -37,7 +37,7 @@ def test_a_vector_is_stored_around_the_caches_if_its_address_is_aligned(lanes):
 
 
 @pytest.mark.parametrize("index", ["i", "T.ramp(i * 16, 1, 2)", "T.ramp(i, 2, 4)"])
-def test_others_are_stored_as_usual(index):
+def test_other_stores_are_temporal(index):
     text = emitted(index)
     assert "!nontemporal" not in text
     assert "fence" not in text

@@ -16,13 +16,13 @@ if TYPE_CHECKING:
     from gossamer_lower.bounds_checks.hoist_bounds_checks import hoist_bounds_checks
     from gossamer_lower.bounds_checks.insert_bounds_checks import insert_bounds_checks
     from gossamer_lower.buffers.lower_buffers import lower_buffers
-    from gossamer_lower.device.check_stores import check_stores
     from gossamer_lower.device.insert_sync import insert_sync
     from gossamer_lower.device.lower_cross_thread_reduction import lower_cross_thread_reduction
     from gossamer_lower.device.merge_shared_memory import merge_shared_memory
     from gossamer_lower.device.pipeline_loops import pipeline_loops
     from gossamer_lower.device.split_host_device import split_host_device
-    from gossamer_lower.host.check_index_arrays import check_index_arrays
+    from gossamer_lower.device.verify_stores import verify_stores
+    from gossamer_lower.host.insert_index_array_checks import insert_index_array_checks
     from gossamer_lower.host.lower_atomics import lower_atomics
     from gossamer_lower.host.outline_parallel import outline_parallel
     from gossamer_lower.inspector.extract_inspector import extract_inspector
@@ -64,8 +64,6 @@ _HOMES = {
     "FLAT_PASSES": "gossamer_lower.pipelines.flat_passes",
     "bounds_check_flat": "gossamer_lower.pipelines.bounds_check_flat",
     "branch_on_full_masks": "gossamer_lower.vector.branch_on_full_masks",
-    "check_index_arrays": "gossamer_lower.host.check_index_arrays",
-    "check_stores": "gossamer_lower.device.check_stores",
     "combine_lane_reductions": "gossamer_lower.vector.combine_lane_reductions",
     "contract_buffers": "gossamer_lower.memory.contract_buffers",
     "eliminate_redundant_masks": "gossamer_lower.vector.eliminate_redundant_masks",
@@ -77,6 +75,7 @@ _HOMES = {
     "hoist_invariant_loads": "gossamer_lower.vector.hoist_invariant_loads",
     "hoist_searches": "gossamer_lower.search.hoist_searches",
     "insert_bounds_checks": "gossamer_lower.bounds_checks.insert_bounds_checks",
+    "insert_index_array_checks": "gossamer_lower.host.insert_index_array_checks",
     "insert_sync": "gossamer_lower.device.insert_sync",
     "load_windows": "gossamer_lower.vector.load_windows",
     "lower_atomics": "gossamer_lower.host.lower_atomics",
@@ -107,6 +106,7 @@ _HOMES = {
     "unswitch_uniform_conditions": "gossamer_lower.loops.unswitch_uniform_conditions",
     "use_inspector_results": "gossamer_lower.inspector.use_inspector_results",
     "vectorize_loops": "gossamer_lower.vector.vectorize_loops",
+    "verify_stores": "gossamer_lower.device.verify_stores",
 }
 
 __all__ = [
@@ -114,8 +114,6 @@ __all__ = [
     "FLAT_PASSES",
     "bounds_check_flat",
     "branch_on_full_masks",
-    "check_index_arrays",
-    "check_stores",
     "combine_lane_reductions",
     "contract_buffers",
     "eliminate_redundant_masks",
@@ -127,6 +125,7 @@ __all__ = [
     "hoist_invariant_loads",
     "hoist_searches",
     "insert_bounds_checks",
+    "insert_index_array_checks",
     "insert_sync",
     "load_windows",
     "lower_atomics",
@@ -157,6 +156,7 @@ __all__ = [
     "unswitch_uniform_conditions",
     "use_inspector_results",
     "vectorize_loops",
+    "verify_stores",
 ]
 
 __getattr__, __dir__ = lazy_exports(__name__, _HOMES)

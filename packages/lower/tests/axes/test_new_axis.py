@@ -58,7 +58,7 @@ class Singleton(Node, frozen=True):
 
 
 @pytest.mark.parametrize("body", BODIES.values(), ids=BODIES)
-def test_it_is_lowered_as_a_compressed_axis_of_width_1(monkeypatch, body):
+def test_a_new_axis_is_lowered_as_a_compressed_axis_of_width_1(monkeypatch, body):
     monkeypatch.setitem(AXIS_KINDS, Singleton, AxisKind(lambda axis: ONE, has_indices=True))
     module = parse_module(PROGRAM + body)
     (function,) = module.functions

@@ -147,12 +147,12 @@ def guarded(text):
 
 
 @pytest.mark.parametrize("name", PROVED)
-def test_what_is_proved_has_no_guard(name):
+def test_accesses_proved_in_bounds_have_no_guard(name):
     assert not any(isinstance(node, Guard) for node in walk(guarded(PROVED[name])))
 
 
 @pytest.mark.parametrize("name", UNPROVED)
-def test_what_is_not_proved_is_guarded(name):
+def test_accesses_not_proved_in_bounds_are_guarded(name):
     text, buffer = UNPROVED[name]
     guards = [node.buffer for node in walk(guarded(text)) if isinstance(node, Guard)]
     assert guards == [buffer]
@@ -247,7 +247,7 @@ def guards_of(value):
     return [node for node in walk(guarded(text)) if isinstance(node, Guard)]
 
 
-def test_what_stands_in_many_places_of_a_statement_is_guarded_once():
+def test_an_access_that_a_statement_repeats_is_guarded_once():
     """An index in the index of another, in its condition and in its value: the number of guards grows
     linearly with the depth."""
     place, sizes = "i", []

@@ -55,7 +55,7 @@ def test_the_kernel_consists_of_the_searches(before, after):
 
 @pytest.mark.parametrize("dtype", ["int32", "int64"])
 @pytest.mark.parametrize("size", [0, 1, 2, 9])
-def test_it_writes_what_numpy_finds(size, dtype):
+def test_the_inspector_stores_the_positions_that_numpy_finds(size, dtype):
     kernel = extract_inspector(program(CASES["a loop on which it does not depend"][0]), dtype=dtype)
     p = np.sort(np.random.default_rng(size).integers(0, 9, size))
     out = np.full(size, 99, dtype)

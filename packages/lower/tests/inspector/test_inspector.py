@@ -99,7 +99,7 @@ def test_what_is_tested_and_then_read_is_searched_once(name):
     assert not [node for node in walk(rest) if isinstance(node, Search)]
 
 
-def test_what_is_found_lies_in_what_was_searched():
+def test_accesses_at_found_positions_need_no_guard():
     loops = lower_buffers(lower_iterations(parse_module(HEAD + PROGRAMS["dense"])))
     flat = lower_to_flat(use_inspector_results(loops))
     assert [node for node in walk(flat) if isinstance(node, Guard)] == []
@@ -223,7 +223,7 @@ def scaled(x: T.handle, y: T.handle, n: T.int64) -> None:
 
 
 @pytest.mark.parametrize("stage", ["position", "loop"])
-def test_what_is_marked_is_a_kernel_of_its_own(stage):
+def test_marked_blocks_become_a_kernel_of_their_own(stage):
     module = lower_iterations(parse_module(MARKED))
     module = lower_buffers(module) if stage == "loop" else module
     first, second = verify(extract_inspector(module)), verify(use_inspector_results(module))
@@ -252,7 +252,7 @@ NOT_ALONE = {
 
 @pytest.mark.parametrize("text", NOT_ALONE.values(), ids=NOT_ALONE)
 @pytest.mark.parametrize("part", [extract_inspector, use_inspector_results])
-def test_what_is_marked_stands_alone(part, text):
+def test_a_marked_block_in_a_loop_with_others_is_refused(part, text):
     with pytest.raises(UnsupportedError) as caught:
         part(lower_iterations(parse_module(text)))
     assert caught.value.code == "lower.inspector.marked_blocks"

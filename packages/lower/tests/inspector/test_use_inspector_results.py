@@ -63,7 +63,7 @@ def test_the_range_of_the_results_is_a_fact():
 
 
 @pytest.mark.parametrize("size", [1, 2, 9])
-def test_it_computes_what_the_whole_program_does(size):
+def test_inspector_and_executor_compute_what_the_whole_program_does(size):
     module, random = program(BODY), np.random.default_rng(size)
     x, p = random.integers(-9, 9, size).astype("float32"), np.sort(random.integers(0, 9, size))
     expected, actual = np.zeros(size, "float32"), np.zeros(size, "float32")

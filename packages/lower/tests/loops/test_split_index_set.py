@@ -135,7 +135,7 @@ def test_other_choices_stay(name):
     assert split_index_set(before) == before
 
 
-def test_what_is_proved_needs_no_minimum_or_maximum():
+def test_bounds_that_are_proved_need_no_minimum_or_maximum():
     after = split_index_set(
         program("if n > 0:\n    " + PARTED["groups"].strip().replace("\n", "\n    "))
     )

@@ -56,7 +56,7 @@ def results(module, x):
     return y
 
 
-def test_what_the_target_has_is_left_alone():
+def test_functions_with_an_instruction_of_the_target_are_left_alone():
     module = module_of("for i in T.serial(n):", "    Y[i] = T.sqrt(T.abs(X[i])) + X[i] * 2.0")
     assert lower_math(module, instructions=TARGET) is module
     module = module_of("for i in T.serial(n):", "    Y[i] = T.exp(X[i])")

@@ -75,7 +75,7 @@ def results(module, n):
 
 
 @pytest.mark.parametrize("name", NARROWED)
-def test_what_fits_is_narrowed(name):
+def test_lanes_whose_values_fit_are_narrowed(name):
     before = module_of(NARROWED[name])
     after = narrow_lanes(before)
     assert widened(after) < widened(before)

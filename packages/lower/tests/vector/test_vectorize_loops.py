@@ -339,7 +339,7 @@ def test_what_all_lanes_read_under_a_condition_of_the_outer_loop_stays_under_it(
     assert total[0] == 2 * (1 + 2)
 
 
-def test_what_a_choice_decides_counts_in_proofs():
+def test_the_condition_of_a_select_is_used_in_proofs():
     text = (
         HEADER + "    for i in T.serial(n):\n        Y[i] = T.if_then_else(i > 2, X[i - 3], 0.0)\n"
     )

@@ -62,7 +62,7 @@ class Machine(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The bytes of the last level."""
     gathers: GatherSpeed = "moderate"
     cores: int = 32
-    """The processors on which a kernel runs unless it is told otherwise."""
+    """The processors on which a kernel runs by default."""
     fixed_vscale: int | None = 512 // VSCALE_UNIT_BITS
     """The constant that replaces vscale if vectors are not scalable; None if scalable vectors
     are an error."""
@@ -76,7 +76,7 @@ class Machine(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     n_m_tiles: tuple[tuple[str, ProductTile], ...] = ()
     """The tiles of these intrinsics on machines that run grids of threads, by the dtype of the operands."""
     grid: Grid | None = None
-    """What a machine has that runs grids of threads; None for CPUs."""
+    """The properties of a machine that runs grids of threads; None for CPUs."""
 
     def lanes(self, dtype: str, *, holding: int | None = None) -> int:
         """Return the number of lanes of a vector register, the least number if vectors are scalable; a bool

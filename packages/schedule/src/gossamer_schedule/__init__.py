@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     )
     from gossamer_schedule.format_rewriting.format_decompose import format_decompose
     from gossamer_schedule.format_rewriting.format_rewrite_rule import FormatRewriteRule
+    from gossamer_schedule.primitive_result import PrimitiveResult
     from gossamer_schedule.primitives.annotations.annotate import annotate
     from gossamer_schedule.primitives.annotations.hide_buffer_access import hide_buffer_access
     from gossamer_schedule.primitives.annotations.set_block_filter import set_block_filter
@@ -85,7 +86,6 @@ if TYPE_CHECKING:
     from gossamer_schedule.primitives.unsafe.unsafe_reorder import unsafe_reorder
     from gossamer_schedule.primitives.unsafe.unsafe_set_dtype import unsafe_set_dtype
     from gossamer_schedule.primitives.unsafe.unsafe_vectorize import unsafe_vectorize
-    from gossamer_schedule.result import Result
     from gossamer_schedule.trace.primitive_table import PRIMITIVES
     from gossamer_schedule.trace.replay import apply, replay
 
@@ -93,7 +93,7 @@ __all__ = [
     "AmbiguousNameWarning",
     "FormatRewriteRule",
     "PRIMITIVES",
-    "Result",
+    "PrimitiveResult",
     "ScheduleBuilder",
     "add_unit_loop",
     "align",
@@ -170,7 +170,7 @@ _HOMES = {
     "AmbiguousNameWarning": "gossamer_schedule.cursor.ambiguity",
     "FormatRewriteRule": "gossamer_schedule.format_rewriting.format_rewrite_rule",
     "PRIMITIVES": "gossamer_schedule.trace.primitive_table",
-    "Result": "gossamer_schedule.result",
+    "PrimitiveResult": "gossamer_schedule.primitive_result",
     "ScheduleBuilder": "gossamer_schedule.builder",
     "add_unit_loop": "gossamer_schedule.primitives.loops.add_unit_loop",
     "align": "gossamer_schedule.primitives.loops.align",

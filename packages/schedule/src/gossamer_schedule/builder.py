@@ -22,7 +22,7 @@ from gossamer_schedule.cursor.name_queries import (
 from gossamer_schedule.definition.arguments import op_of, value_text
 from gossamer_schedule.definition.sampled_values import is_reference, with_values
 from gossamer_schedule.errors import schedule_error
-from gossamer_schedule.result import Result
+from gossamer_schedule.primitive_result import PrimitiveResult
 from gossamer_schedule.trace.applied_steps import AppliedSteps
 from gossamer_schedule.trace.call_arguments import call_arguments, normalize_if_valid
 from gossamer_schedule.trace.codec import LOWERINGS, trace_from_json, trace_to_json, trace_to_python
@@ -68,7 +68,7 @@ class ScheduleBuilder(Fluent):
         *,
         function: str | None = None,
         intrinsics: Sequence[Intrinsic] = (),
-        primitives: Mapping[str, Callable[..., Result]] = NO_PLUGIN_PRIMITIVES,
+        primitives: Mapping[str, Callable[..., PrimitiveResult]] = NO_PLUGIN_PRIMITIVES,
         lower: Callable[[Module], Module] | None = None,
     ) -> None:
         if not isinstance(module, Module):
@@ -176,7 +176,7 @@ class ScheduleBuilder(Fluent):
         text: str | bytes,
         *,
         intrinsics: Sequence[Intrinsic] = (),
-        primitives: Mapping[str, Callable[..., Result]] = NO_PLUGIN_PRIMITIVES,
+        primitives: Mapping[str, Callable[..., PrimitiveResult]] = NO_PLUGIN_PRIMITIVES,
         lower: Callable[[Module], Module] | None = None,
     ) -> Self:
         """Return a builder of a module with the steps of a trace in JSON applied.
@@ -259,7 +259,9 @@ class ScheduleBuilder(Fluent):
                 self._applied.record(replace(self._apply(step), step=step))
         return self
 
-    def apply(self, primitive: Callable[..., Result] | str, /, *args: Any, **keywords: Any) -> Self:
+    def apply(
+        self, primitive: Callable[..., PrimitiveResult] | str, /, *args: Any, **keywords: Any
+    ) -> Self:
         """Apply a primitive, given itself or by its name in steps; one of a plugin is
         `apply("<plugin>.<name>", ...)`. Handles are replaced by the current names of their statements.
 
@@ -285,7 +287,7 @@ class ScheduleBuilder(Fluent):
         self._applied.record(replace(result, step=step) if has_references else result)
         return self
 
-    def _apply(self, step: Step) -> Result:
+    def _apply(self, step: Step) -> PrimitiveResult:
         with_drawn = with_values(step, self._applied.drawn_values)
         return apply(
             self.module, with_drawn, intrinsics=self._intrinsics, primitives=self._primitives

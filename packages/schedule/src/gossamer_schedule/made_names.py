@@ -2,6 +2,9 @@
 
 Both who makes a name and who needs it before it exists call the function here, and have names that are taken
 numbered by a `Namer`: primitives, and the `TraceBuilder` of rules (docs/decisions/0019).
+
+Users of TVM's schedules know the suffixes: `_0`, `_1` for the loops of a split, `_fused`, `_init`, `_rf`
+(rfactor), `_o` (the outer block of blockize) and the scope of a cache. `_c` is short for "copy".
 """
 
 from __future__ import annotations

@@ -66,7 +66,7 @@ def test_a_hint_names_steps_and_arguments_that_exist(name):
         assert {*re.findall(r"(\w+)=", arguments)} <= {*parameters}
 
 
-def test_what_has_a_hint_does_not_exist():
+def test_names_with_a_hint_are_not_primitives():
     builder = ScheduleBuilder(examples.SPMM)
     assert [name for name in METHODS if hasattr(builder, name)] == []
     assert [op for op, _ in ARGUMENTS if op not in PRIMITIVES] == []

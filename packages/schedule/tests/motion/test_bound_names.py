@@ -68,7 +68,7 @@ def outcome(module):
 
 
 @pytest.mark.parametrize(("text", "op", "code"), CASES)
-def test_what_moves_finds_all_that_it_mentions(program, text, op, code):
+def test_a_moved_block_has_its_variables_or_is_refused(program, text, op, code):
     module = program(text)
     before = outcome(module)
     if code is None:

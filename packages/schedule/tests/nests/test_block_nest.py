@@ -137,7 +137,7 @@ REFUSED = {
 
 
 @pytest.mark.parametrize(("reason", "body", "op", "args"), REFUSED.values(), ids=REFUSED.keys())
-def test_what_a_nest_does_in_between_is_seen(program, reason, body, op, args):
+def test_statements_between_the_loops_of_a_nest_are_refused(program, reason, body, op, args):
     with pytest.raises(ScheduleError) as caught:
         apply(program(body), Step(op, args))
     assert caught.value.code == f"schedule.{op}.{reason}"

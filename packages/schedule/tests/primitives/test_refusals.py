@@ -118,7 +118,7 @@ def test_every_code_has_a_case():
     assert len(pinned) > 30
 
 
-def test_what_is_not_proved_shows_what_it_needs():
+def test_refusals_for_lack_of_a_proof_have_the_needed_condition():
     missing = [
         code
         for code, keywords in refusals_of_source()

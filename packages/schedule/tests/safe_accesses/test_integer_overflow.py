@@ -298,7 +298,7 @@ READS = {
 }
 MOVED = {
     "one dimension": Step("transform_layout", {"buffer": "B", "index_map": "i, j -> i * 8 + j"}),
-    "panels": Step("transform_layout", {"buffer": "B", "index_map": "i, j -> j // 4, i, j % 4"}),
+    "tiles": Step("transform_layout", {"buffer": "B", "index_map": "i, j -> j // 4, i, j % 4"}),
     "padding": Step(
         "transform_layout", {"buffer": "B", "index_map": "i, j -> i, j // 5, j % 5", "pad": "0"}
     ),

@@ -38,7 +38,10 @@ def test_every_primitive_has_a_file_of_tests_in_the_folder_of_its_kind():
 def test_a_primitive_is_shown_with_the_module_that_it_takes():
     shown = inspect.signature(PRIMITIVES["unroll"])
     assert list(shown.parameters) == ["module", "loop", "function"]
-    assert (shown.parameters["module"].annotation, shown.return_annotation) == ("Module", "Result")
+    assert (shown.parameters["module"].annotation, shown.return_annotation) == (
+        "Module",
+        "PrimitiveResult",
+    )
 
 
 def test_a_step_records_the_decision_and_no_defaults():

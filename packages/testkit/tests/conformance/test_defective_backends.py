@@ -58,10 +58,10 @@ class Interpreting:
 
     def compile(self, module, target):
         self.require(module, target)
-        guarded = tuple(dict.fromkeys(n.buffer for n in walk(module) if isinstance(n, Guard)))
+        checked = tuple(dict.fromkeys(n.buffer for n in walk(module) if isinstance(n, Guard)))
         signature, times = signature_of(module), (("ms", f"{time.perf_counter()}"),)
         return Artifact(
-            self.name, self.version, target.text, signature, self.code(module), guarded, times
+            self.name, self.version, target.text, signature, self.code(module), checked, times
         )
 
     def code(self, module):
@@ -91,7 +91,7 @@ class Interpreting:
         run(module, arguments, chunks=2)
 
     def failed(self, artifact, buffer):
-        return artifact.guarded.index(buffer)
+        return artifact.bounds_checked_buffers.index(buffer)
 
 
 def views(signature, arguments):
@@ -275,7 +275,7 @@ class SaysAnotherSignature(Interpreting):
 
 class ForgetsGuards(Interpreting):
     def compile(self, module, target):
-        return replace(super().compile(module, target), guarded=())
+        return replace(super().compile(module, target), bounds_checked_buffers=())
 
 
 class MakesText(Interpreting):
@@ -374,7 +374,7 @@ class NamesAnotherBuffer(Interpreting):
 
     def compile(self, module, target):
         made = super().compile(module, target)
-        return replace(made, guarded=("Z", *made.guarded))
+        return replace(made, bounds_checked_buffers=("Z", *made.bounds_checked_buffers))
 
 
 class OneCallAtATime(Interpreting):
@@ -444,7 +444,7 @@ WRONG = {
     SaysAnotherVersion: (SAYS, "made it"),
     SaysAnotherTarget: (SAYS, "it is for another-target"),
     SaysAnotherSignature: (SAYS, "signature is not the module's"),
-    ForgetsGuards: (SAYS, "does not list the guarded buffers X"),
+    ForgetsGuards: (SAYS, "does not list the buffers with bounds checks X"),
     MakesText: (SAYS, "expected an Artifact"),
     LosesCode: ("test_an_artifact_survives_serialization", "loaded from another artifact"),
     AcceptsUndeclared: (UNDECLARED, "It compiles what needs"),

@@ -20,7 +20,7 @@ def test_drawn_matrices_are_valid_and_canonical(matrix):
 
 @QUICK
 @given(csr_matrices(special=False, dtypes=("float64",), index_dtypes=("int64",), largest=3))
-def test_what_is_drawn_can_be_narrowed(matrix):
+def test_strategies_can_be_restricted(matrix):
     assert np.isfinite(matrix.data).all()
     assert (matrix.data.dtype, matrix.indices.dtype) == ("float64", "int64")
     assert max(matrix.shape) <= 3

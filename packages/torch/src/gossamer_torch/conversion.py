@@ -28,7 +28,7 @@ from gossamer_torch.sparse_matrix import SparseMatrix
 from gossamer_torch.tensor_states import TensorState, has_state, state_of
 
 SparseOperand: TypeAlias = SparseMatrix | torch.Tensor | SparseTensor | Decomposition
-"""What operators take as a sparse matrix: a tensor of torch has a sparse layout."""
+"""The types that operators take as a sparse matrix: a tensor of torch has a sparse layout."""
 
 
 @typed

@@ -1,5 +1,5 @@
-"""What torch tells by private names only, since it has no public ones: about transforms of `torch.func`, and
-about what else follows a call."""
+"""The state of transforms of `torch.func` and of other observers of a call. torch has only private names for
+it; this file is the one that uses them."""
 
 from __future__ import annotations
 

@@ -113,7 +113,7 @@ def make_to_keep(make: Callable[[], R]) -> R:
 
 
 _ORIGINAL, _CONTENTS = "original", "contents"
-"""What is kept with a copy: the tensor that it is a copy of; and with a tensor: a copy."""
+"""The keys of results: with a copy, the tensor that it is a copy of; with a tensor, a copy."""
 
 
 class _Key(NamedTuple):

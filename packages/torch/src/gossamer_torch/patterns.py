@@ -96,7 +96,7 @@ class CheckedPattern:
         self._has_stored = True
         memoize_with([values], self._stored_key, lambda: stored)
 
-    def factor(self, values: torch.Tensor, *, transposed: bool) -> SparseTensor | Decomposition:
+    def operand(self, values: torch.Tensor, *, transposed: bool) -> SparseTensor | Decomposition:
         """Return the matrix with these values, or the transposed one, for a product: in the format that was
         kept for the values, if there is one. Then the transposed matrix is kept, too, so that repeated
         products convert it to a faster format."""
@@ -113,8 +113,8 @@ class CheckedPattern:
 
 
 _STORED, _TRANSPOSED = "stored", "transposed"
-"""What is kept with the values of a matrix: the same matrix in the format that it was passed in, and the
-transposed one in CSR."""
+"""The keys of results that are kept with the values of a matrix: the same matrix in the format that it was
+passed in, and the transposed one in CSR."""
 
 
 def kept_pattern(crow: torch.Tensor, col: torch.Tensor, columns: int) -> CheckedPattern:

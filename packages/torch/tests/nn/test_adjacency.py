@@ -58,10 +58,10 @@ def test_the_matrix_of_means_and_its_transposed_are_made_once():
     first, second = (row_means(A, torch.float32) for _ in range(2))
     pattern = kept_pattern(A.crow, A.col, 3)
     for transposed in (False, True):
-        factor = pattern.factor(first.values, transposed=transposed)
-        assert factor is pattern.factor(second.values, transposed=transposed)
+        operand = pattern.operand(first.values, transposed=transposed)
+        assert operand is pattern.operand(second.values, transposed=transposed)
         dense = first.to_dense().T if transposed else first.to_dense()
-        torch.testing.assert_close(torch.from_numpy(factor.todense()), dense)
+        torch.testing.assert_close(torch.from_numpy(operand.todense()), dense)
 
 
 def test_means_of_equal_offsets_belong_to_their_columns():

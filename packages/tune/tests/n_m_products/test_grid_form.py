@@ -65,7 +65,7 @@ def test_large_products_are_dense_and_narrow_ones_sparse(sizes, form):
         ((4096, 4096, 4096), "int4", "no program multiplies blocks of int4"),
     ],
 )
-def test_what_has_no_dense_blocks_has_the_kernel(sizes, dtype, reason):
+def test_a_product_without_dense_blocks_uses_the_kernel(sizes, dtype, reason):
     chosen = choice(*sizes, dtype)
     assert chosen.form == "kernel"
     assert chosen.why.startswith(reason)

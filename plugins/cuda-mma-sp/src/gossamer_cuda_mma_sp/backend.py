@@ -99,7 +99,7 @@ class CudaBackend:
         unknown option.
         """
         from gossamer_cuda_mma_sp.codegen import ptx
-        from gossamer_llvm import guarded_buffers
+        from gossamer_llvm import bounds_checked_buffers
 
         require_compilable(self, module, target)
         target = _name_architecture(target)
@@ -111,7 +111,7 @@ class CudaBackend:
             target=explicit_gpu_target(target),
             signature=_signature(module, split, gpu),
             code=DeviceCode(ptx.ptx_text(split, gpu), split).encode(),
-            guarded=guarded_buffers(kernels_of(split)),
+            bounds_checked_buffers=bounds_checked_buffers(kernels_of(split)),
             metadata=(("architecture", gpu.architecture.name), ("ptx", gpu.ptx)),
         )
 

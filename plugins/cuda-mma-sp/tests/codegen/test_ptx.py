@@ -75,7 +75,7 @@ def test_an_atomic_accumulation_is_one_instruction(flat):
 @pytest.mark.parametrize(
     "lines", [REVERSE, SUM, ELEMENTS, SHUFFLES], ids=["reverse", "sum", "elements", "shuffles"]
 )
-def test_ptxas_assembles_it(name, lines, flat, tmp_path):
+def test_ptxas_assembles_the_kernels(name, lines, flat, tmp_path):
     text = ptx(flat(*lines), f"cuda-mma-sp:arch={name}")
     said = assembled(text, name, tmp_path)
     assert "0 bytes spill stores, 0 bytes spill loads" in said

@@ -123,7 +123,7 @@ def test_events_measure_the_time_between_them(driver):
     assert 0 <= driver.seconds_between(start, end) < 1
 
 
-def test_what_a_gpu_is(gpu_driver):
+def test_the_properties_of_a_gpu_are_read_from_the_driver(gpu_driver):
     limits = gpu_driver.limits
     assert (limits.name, limits.compute_capability) == ("Fake GPU", (9, 0))
     assert (limits.multiprocessors, limits.cache_bytes) == (132, 50 << 20)

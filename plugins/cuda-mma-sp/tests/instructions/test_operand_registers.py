@@ -78,7 +78,7 @@ def test_packed_tiles_give_the_dense_product(instruction, a, b, accumulator):
     ids=named,
 )
 @pytest.mark.parametrize("shape", [(0, 40), (3, 0), (1, 1), (70, 130)])
-def test_what_is_packed_is_unpacked(instruction, dtype, shape):
+def test_packed_registers_are_unpacked_to_the_same_elements(instruction, dtype, shape):
     rng = np.random.default_rng(3)
     matrix = compress(random_n_m(rng, shape, dtype)[0], dtype, metadata_dtype="int8")
     registers = pack_a(matrix, instruction)
@@ -138,7 +138,7 @@ MATRIX = compress(np.eye(4, dtype=np.int8))
         ("n_m.dimensions", lambda: pack_b(np.zeros((1, 1, 1), np.float16), K32)),
     ],
 )  # fmt: skip
-def test_what_does_not_fit_is_refused(code, call):
+def test_operands_that_do_not_fit_registers_are_refused(code, call):
     with pytest.raises(ArgumentError) as caught:
         call()
     assert caught.value.code == code

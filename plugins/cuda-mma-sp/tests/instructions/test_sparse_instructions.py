@@ -56,7 +56,7 @@ def test_each_dtype_has_the_shapes_of_ptx():
         ("m16n8k128", ("int4", "uint4", "int32"), 0, 80),
     ],
 )
-def test_what_is_legal_is_returned(shape, operands, selector, architecture):
+def test_legal_instructions_are_returned(shape, operands, selector, architecture):
     instruction = required_instruction(
         shape, *operands, selector=selector, architecture=architecture
     )
@@ -80,7 +80,7 @@ def test_what_is_legal_is_returned(shape, operands, selector, architecture):
         ("n_m.dtype", "m16n8k32", ("int8", "float64", "int32"), 0, 80),
     ],
 )
-def test_what_has_no_meaning_is_refused(code, shape, operands, selector, architecture):
+def test_illegal_instructions_are_refused(code, shape, operands, selector, architecture):
     with pytest.raises(ArgumentError) as caught:
         required_instruction(shape, *operands, selector=selector, architecture=architecture)
     assert caught.value.code == code

@@ -83,7 +83,7 @@ class GenericCpu:
         from gossamer_generic_cpu.codegen import compiler
         from gossamer_generic_cpu.codegen.target_machines import triple_of
         from gossamer_generic_cpu.target import cpus
-        from gossamer_llvm import guarded_buffers
+        from gossamer_llvm import bounds_checked_buffers
 
         require_compilable(self, module, target)
         cpu = cpus.resolve_cpu(target)
@@ -99,7 +99,7 @@ class GenericCpu:
             target=cpus.explicit_cpu_target(target),
             signature=signature_of(module),
             code=compiled.code,
-            guarded=guarded_buffers(module),
+            bounds_checked_buffers=bounds_checked_buffers(module),
             metadata=(*facts.items(), *compiled.times),
         )
 

@@ -50,7 +50,7 @@ def test_arrays_need_no_alignment(spmm, build, random_csr, dense_of):
     assert np.array_equal(result, dense_of(csr, 30) @ dense)
 
 
-def test_nothing_is_written_behind_the_result(spmm, build, random_csr):
+def test_nothing_is_written_after_the_result(spmm, build, random_csr):
     csr = random_csr(20, 30)
     memory = np.full(20 * 33 + 64, 5, np.float32)
     result = memory[: 20 * 33].reshape(20, 33)

@@ -113,7 +113,7 @@ def test_code_for_missing_features_is_refused(spmm):
     entries = dict(made.metadata)
     entries["features"] += " avx4096f"
     altered = Artifact(made.backend, made.backend_version, made.target, made.signature, made.code,
-                       made.guarded, tuple(entries.items()))  # fmt: skip
+                       made.bounds_checked_buffers, tuple(entries.items()))  # fmt: skip
     with pytest.raises(ArgumentError, match="avx4096f"):
         GenericCpu().load(altered)
 
@@ -121,7 +121,7 @@ def test_code_for_missing_features_is_refused(spmm):
 def test_bytes_that_are_no_object_are_refused(spmm):
     made = GenericCpu().compile(spmm(16), HOST)
     broken = Artifact(made.backend, made.backend_version, made.target, made.signature, b"\x7fELF",
-                      made.guarded, made.metadata)  # fmt: skip
+                      made.bounds_checked_buffers, made.metadata)  # fmt: skip
     with pytest.raises(ArgumentError) as caught:
         GenericCpu().load(broken)
     assert caught.value.code == "host_runtime.object"
@@ -129,7 +129,7 @@ def test_bytes_that_are_no_object_are_refused(spmm):
 
 def test_artifact_survives_encoding(spmm, random_csr, dense_of):
     made = GenericCpu().compile(spmm(16, guarded=True), HOST)
-    assert made.guarded == ("B",)
+    assert made.bounds_checked_buffers == ("B",)
     kernel = GenericCpu().load(Artifact.decode(made.encode()))
     csr, result = random_csr(20, 30), np.zeros((20, 16), np.float32)
     kernel(*csr, np.ones((30, 16), np.float32), result)

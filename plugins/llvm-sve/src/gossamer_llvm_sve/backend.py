@@ -75,7 +75,7 @@ class ScalableBackend:
         `UnsupportedError` (`llvm.<construct>`) names a construct that is not lowered, `ArgumentError` an
         unknown option.
         """
-        from gossamer_llvm import guarded_buffers
+        from gossamer_llvm import bounds_checked_buffers
         from gossamer_llvm_sve import codegen
 
         require_compilable(self, module, target)
@@ -87,7 +87,7 @@ class ScalableBackend:
             target=explicit_target(target),
             signature=signature_of(module),
             code=codegen.emit_object(module, cpu),
-            guarded=guarded_buffers(module),
+            bounds_checked_buffers=bounds_checked_buffers(module),
             metadata=(("triple", self._extension.architecture.triple), ("features", features)),
         )
 

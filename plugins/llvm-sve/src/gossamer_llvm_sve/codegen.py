@@ -8,7 +8,7 @@ import llvmlite.binding as llvm
 
 from gossamer_ir.core.math_functions import INSTRUCTIONS
 from gossamer_ir.nodes import Module
-from gossamer_llvm import Abi, TargetLowering, emit, sme_lowering
+from gossamer_llvm import Abi, TargetLowering, emit_llvm_ir, sme_lowering
 from gossamer_llvm.optimization import optimize, parse
 from gossamer_llvm.target_machines import cross_target_machine
 from gossamer_llvm_sve.machine import ScalableCpu
@@ -16,7 +16,7 @@ from gossamer_llvm_sve.machine import ScalableCpu
 
 def emitted_text(module: Module, cpu: ScalableCpu) -> str:
     """Return the LLVM IR of a flat module as it is emitted, before any pass."""
-    return emit(module, abi=_abi(cpu), lowering=_lowering(cpu))
+    return emit_llvm_ir(module, abi=_abi(cpu), lowering=_lowering(cpu))
 
 
 def emitted_assembly(module: Module, cpu: ScalableCpu) -> str:

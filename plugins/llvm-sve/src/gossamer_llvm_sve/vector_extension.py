@@ -1,4 +1,4 @@
-"""What the backends know of extensions for scalable vectors: a record of each of them."""
+"""The extensions for scalable vectors: a record of each of them, for the backends."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class VectorExtension(NamedTuple):
     """The name of the backend."""
     architecture: Architecture
     title: str
-    """What readers call its vectors."""
+    """The name of its vectors in messages."""
     cpus: tuple[CpuModel, ...]
     """The CPUs that a target may name: first the default, then one to suggest."""
     features: tuple[str, ...]
@@ -100,7 +100,7 @@ SVE = VectorExtension(
     vscale_bits=128,
     has_lane_masks=True,
     has_lane_products=True,
-    # Linux starts processes with vectors of at most 512 bits unless it is told otherwise.
+    # By default, Linux starts processes with vectors of at most 512 bits.
     emulated_cpu="max,sve-max-vq={units},sve-default-vector-length={bytes},"
     "sme-default-vector-length={streaming_bytes}",
 )

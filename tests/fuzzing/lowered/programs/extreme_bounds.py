@@ -36,7 +36,7 @@ class _Far:
         self.above = "".join(f"{terms.index(size, 0)}, " for size in buffer.sizes[:-1])
 
     def compared(self) -> Lines:
-        """Iterations, perhaps vectorized, that run if an extreme number is below a bound."""
+        """Iterations, which may be vectorized, that run if an extreme number is below a bound."""
         if self.scope.chance(0.3):
             return self._groups()
         body = under(f"if {self.condition(self.var)}:", [self.store(self.var)])

@@ -325,7 +325,7 @@ class Bodies:
         return under(f"if {condition}:", [write, *inner])
 
     def halves(self, depth: int) -> Lines:
-        """A loop, perhaps vectorized, with a condition on its variable."""
+        """A loop, which may be vectorized, with a condition on its variable."""
         scope, terms = self.scope, self.terms
         name, loop = scope.fresh("i"), scope.choose(("serial", "serial", "serial", "vectorized"))
         bound = self.bound() if loop == "serial" else scope.choose(("n", "T.int64(8)"))
@@ -497,7 +497,7 @@ class Bodies:
 
 
 def handed(bodies: Bodies, depth: int) -> Lines:
-    """A block that fills a buffer and one that reads it, perhaps with a statement between them."""
+    """A block that fills a buffer and one that reads it, with or without a statement between them."""
     scope = bodies.scope
     between = bodies.body(DEEPEST, 1) if scope.chance(0.25) else []
     return draw_pair(scope, bodies.terms, between) or bodies.store(DEEPEST)

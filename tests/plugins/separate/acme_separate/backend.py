@@ -43,9 +43,9 @@ class SeparateMemory:
     def compile(self, module, target):
         require_compilable(self, module, target)
         signature = signature_of(module, space="global", scratch=scratch_layout(module).size)
-        guarded = tuple(dict.fromkeys(n.buffer for n in walk(module) if isinstance(n, Guard)))
+        checked = tuple(dict.fromkeys(n.buffer for n in walk(module) if isinstance(n, Guard)))
         resolved = self.probe(target).resolved or target.text
-        return Artifact(self.name, self.version, resolved, signature, dumps(module), guarded)
+        return Artifact(self.name, self.version, resolved, signature, dumps(module), checked)
 
     def new_array(self, shape, dtype, *, device):
         return SeparateArray(shape, dtype)

@@ -4,12 +4,12 @@ from threading import RLock
 
 
 class Stream:
-    """Work in order. While it is captured, work is recorded and not done, and nobody may wait for it."""
+    """Work in order. While it is captured, work is recorded and not done, and no thread may wait for it."""
 
     def __init__(self):
         self._work = []
         self._captured = None
-        # Whoever waits must wait also for work that another thread took and is still doing.
+        # A thread that waits must also wait for work that another thread took and is still doing.
         self._lock = RLock()
 
     def put(self, work):

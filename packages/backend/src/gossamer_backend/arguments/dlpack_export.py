@@ -23,7 +23,7 @@ from gossamer_backend.arguments.dlpack import (
 
 _BOOL = 6
 _exported: dict[int, tuple[object, ...]] = {}
-"""What a managed tensor refers to, by its address, until its consumer frees it."""
+"""The objects that managed tensors refer to, by the addresses of these, until their consumers free them."""
 
 
 def exported_capsule(view: ArrayView, *, max_version: Sequence[int] | None = None) -> object:

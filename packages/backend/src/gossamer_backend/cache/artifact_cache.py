@@ -108,7 +108,7 @@ class ArtifactCache:
         with directory:
             keys, data = self._follow(directory, key)
             if data is None:
-                # The chain ends nowhere, so links that lead there would be followed each time, for nothing.
+                # The chain ends nowhere, so each look-up would follow the links that lead there in vain.
                 for link in keys[:-1]:
                     directory.remove(link + _SUFFIX)
                 return None

@@ -59,8 +59,8 @@ class Directory:
 
     def rename(self, name: str, new: str) -> None:
         """Rename a file to a name that another one may have, which it then replaces; raise `OSError`."""
-        at = self.descriptor
-        os.replace(self._name(name), self._name(new), src_dir_fd=at, dst_dir_fd=at)
+        descriptor = self.descriptor
+        os.replace(self._name(name), self._name(new), src_dir_fd=descriptor, dst_dir_fd=descriptor)
 
     def remove(self, name: str) -> bool:
         """Remove a file; return whether it is absent afterward."""
@@ -74,8 +74,8 @@ class Directory:
 
     def files(self) -> Iterator[tuple[str, os.stat_result]]:
         """Yield name and status of each file."""
-        at = self.path if self.descriptor is None else self.descriptor
-        with contextlib.suppress(OSError), os.scandir(at) as entries:
+        location = self.path if self.descriptor is None else self.descriptor
+        with contextlib.suppress(OSError), os.scandir(location) as entries:
             for item in entries:
                 # Another process may remove the entry between the listing and this call.
                 with contextlib.suppress(FileNotFoundError):
@@ -83,8 +83,8 @@ class Directory:
 
     def space(self) -> int:
         """Return the space that the list of files itself takes on disk, in bytes."""
-        at = self.path if self.descriptor is None else self.descriptor
-        return disk_usage(os.stat(at))
+        location = self.path if self.descriptor is None else self.descriptor
+        return disk_usage(os.stat(location))
 
     def disk_space(self, size: int) -> int:
         """Return the space that a file of this size is expected to take on disk, in bytes."""
@@ -153,26 +153,26 @@ def _first_own_level(path: Path, *, create: bool) -> Iterator[int]:
 
 def _without_links(path: Path, *, create: bool) -> str:
     """Return a directory above the cache by a path without symbolic links."""
-    at, names = _path_levels(path)
-    at = at or os.curdir
+    directory, names = _path_levels(path)
+    directory = directory or os.curdir
     followed = 0
     while names:
-        above, entry = os.stat(at), os.path.join(at, names.pop())
-        _require_sticky(above, at)
+        above, entry = os.stat(directory), os.path.join(directory, names.pop())
+        _require_sticky(above, directory)
         # lstat: the owner of a symbolic link counts, since that user chose where it leads.
         status = _level_status(entry, create=create)
         if above.st_mode & stat.S_IWOTH and status.st_uid not in (0, os.geteuid()):
             raise UnsafeDirectoryError(f"{entry} belongs to another user")
         if not stat.S_ISLNK(status.st_mode):
-            at = entry
+            directory = entry
             continue
         # A cycle of links would otherwise be followed forever.
         followed += 1
         if followed > MAX_SYMBOLIC_LINKS:
             raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), str(path))
         start, more = _path_levels(Path(os.readlink(entry)))
-        at, names = start or at, names + more
-    return at
+        directory, names = start or directory, names + more
+    return directory
 
 
 def _path_levels(path: PurePath) -> tuple[str, list[str]]:
@@ -199,24 +199,24 @@ def _level_status(path: str, *, create: bool) -> os.stat_result:
 
 def _open_level(above: str | int, path: Path, *, flags: int, create: bool) -> int:
     """Return a descriptor of a level of the cache, in a directory without symbolic links."""
-    at = above if isinstance(above, int) else None
+    descriptor = above if isinstance(above, int) else None
     name = path.name if isinstance(above, int) else os.path.join(above, path.name)
     try:
-        status = os.stat(name, dir_fd=at, follow_symlinks=False)
+        status = os.stat(name, dir_fd=descriptor, follow_symlinks=False)
     except FileNotFoundError:
         if not create:
             raise
         # Another process may create the same level at the same time; what exists then is checked as any
         # level is.
         with contextlib.suppress(FileExistsError):
-            os.mkdir(name, 0o700, dir_fd=at)
-        status = os.stat(name, dir_fd=at, follow_symlinks=False)
+            os.mkdir(name, 0o700, dir_fd=descriptor)
+        status = os.stat(name, dir_fd=descriptor, follow_symlinks=False)
     if stat.S_ISLNK(status.st_mode):
         raise UnsafeDirectoryError(f"{path} is a symbolic link")
-    _require_own(status, path, is_last=at is not None)
-    opened = os.open(name, flags | _NOT_FOLLOWED, dir_fd=at)
+    _require_own(status, path, is_last=descriptor is not None)
+    opened = os.open(name, flags | _NOT_FOLLOWED, dir_fd=descriptor)
     try:  # Again, since the level may have been exchanged meanwhile.
-        _require_own(os.fstat(opened), path, is_last=at is not None)
+        _require_own(os.fstat(opened), path, is_last=descriptor is not None)
     except BaseException:
         os.close(opened)
         raise

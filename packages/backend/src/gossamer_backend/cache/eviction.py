@@ -38,7 +38,7 @@ def reserve_space(directory: Directory, length: int, *, suffix: str, limit: int)
     """Count a file that is about to be written, and remove old entries when enough was written; return
     whether the file fits into the limit."""
     needed = directory.disk_space(length)
-    # What may be written before the next eviction is subtracted: other writers do not wait for this
+    # The bytes that may be written before the next eviction count: other writers do not wait for this
     # one. The two blocks are those of the counter and of the directory itself.
     size = limit - limit // EVICTION_DIVISOR - limit // MARGIN_DIVISOR - 2 * BLOCK_BYTES - needed
     if size < 0:

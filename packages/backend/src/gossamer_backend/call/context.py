@@ -18,7 +18,7 @@ class CallContext(NamedTuple):
 
     `stream` is an object of the backend that orders work on the device, such as the handle of a stream of
     CUDA; None is the default stream. A call puts the kernel on the stream, and may return before it has run.
-    `scratch` is asked for the memory that the signature of a kernel requires; None leaves that to the
+    `scratch` returns the memory that the signature of a kernel requires; None leaves that to the
     backend. A bound call asks once and keeps the memory, so that its address is the same in each run.
 
     >>> CallContext().device.text, CallContext().stream is None

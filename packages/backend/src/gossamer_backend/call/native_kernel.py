@@ -223,11 +223,11 @@ def _raise_status(status: int, failed: int, artifact: Artifact) -> NoReturn:
             f"The kernel '{artifact.signature.entry}' could not allocate its buffers."
         )
     # Several threads may fail at once; the field then has the number of any one of them.
-    if status == OUT_OF_BOUNDS and 0 <= failed < len(artifact.guarded):
+    if status == OUT_OF_BOUNDS and 0 <= failed < len(artifact.bounds_checked_buffers):
         raise ArgumentError(
             "kernel.out_of_bounds",
             f"The kernel '{artifact.signature.entry}' stopped before it would have accessed "
-            f"'{artifact.guarded[failed]}' out of bounds.",
+            f"'{artifact.bounds_checked_buffers[failed]}' out of bounds.",
             hint="Check the index arrays; the output is incomplete.",
         )
     raise InternalError(

@@ -8,8 +8,8 @@ arrays follow, which rely on these. If a test fails, the program returns `OUT_OF
 array; the caller finds the element.
 
 It reads whole arrays before a kernel runs, and lowering schedules it. The tests that the pass
-`check_index_arrays` puts into a kernel read the rows of one block just before they are computed; they are
-flat statements, because the loop over blocks has no earlier stage.
+`insert_index_array_checks` puts into a kernel read the rows of one block just before they are computed; they
+are flat statements, because the loop over blocks has no earlier stage.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ from functools import lru_cache
 import numpy as np
 
 from gossamer_backend.compiled_checks.array_test import ArrayTest
-from gossamer_backend.compiled_checks.distinct_values import distinct_lines
-from gossamer_backend.compiled_checks.piece_loops import (
-    VECTORS_PER_PIECE,
+from gossamer_backend.compiled_checks.chunk_loops import (
+    VECTORS_PER_CHUNK,
+    chunk_count,
     count_lines,
     lanes,
-    loop_over_pieces,
-    pieces,
+    loop_over_chunks,
     position,
     reduction_lines,
 )
+from gossamer_backend.compiled_checks.distinct_values import distinct_lines
 from gossamer_backend.compiled_checks.several_arrays import (
     bit_count_lines,
     product_lines,
@@ -96,8 +96,8 @@ def _value_lines(k: int, test: ArrayTest) -> Iterator[str]:
         return
     at = position(test)
     if test.is_in_segments:
-        yield f'STEPS{k} = T.alloc_buffer(({pieces(f"n{k}", test)},), "int64")'
-    yield loop_over_pieces(f"n{k}", test)
+        yield f'STEPS{k} = T.alloc_buffer(({chunk_count(f"n{k}", test)},), "int64")'
+    yield loop_over_chunks(f"n{k}", test)
     if test.is_in_range:
         # Values below low wrap to large unsigned numbers: one comparison instead of two.
         unsigned = f"uint{8 * np.dtype(test.dtype).itemsize}"
@@ -131,12 +131,12 @@ def _segment_start_lines(k: int, tests: tuple[ArrayTest, ...]) -> Iterator[str]:
         conditions = [f"{row} + 1 < n{test.offsets}", f"{offsets}[{row}] < {offsets}[{row} + 1]"]
     conditions.append(f"(0 < {start}) and ({start} < n{k})")
     step = _violation(k, test, before=f"{start} - 1", after=start)
-    yield f'STARTS{k} = T.alloc_buffer(({pieces(count, source)},), "int64")'
-    yield loop_over_pieces(count, source)
+    yield f'STARTS{k} = T.alloc_buffer(({chunk_count(count, source)},), "int64")'
+    yield loop_over_chunks(count, source)
     yield f'    starts = T.alloc_buffer(({width},), "int64", scope="local")'
     yield f"    for l in T.vectorized({width}):"
     yield "        starts[l] = 0"
-    yield f"    for t in T.serial({VECTORS_PER_PIECE}):"
+    yield f"    for t in T.serial({VECTORS_PER_CHUNK}):"
     yield f"        for l in T.vectorized({width}):"
     for depth, condition in enumerate(conditions, start=3):
         yield f"{'    ' * depth}if {condition}:"
@@ -150,9 +150,9 @@ def _segment_start_lines(k: int, tests: tuple[ArrayTest, ...]) -> Iterator[str]:
 def _agreement_lines(k: int, tests: tuple[ArrayTest, ...]) -> Iterator[str]:
     yield f'left{k} = T.alloc_buffer((1,), "int64", scope="local")'
     yield f"left{k}[0] = 0"
-    yield f"for c in T.serial({pieces(f'n{k}', tests[k])}):"
+    yield f"for c in T.serial({chunk_count(f'n{k}', tests[k])}):"
     yield f"    left{k}[0] = left{k}[0] + STEPS{k}[c]"
-    yield f"for c in T.serial({pieces(*_segments(k, tests))}):"
+    yield f"for c in T.serial({chunk_count(*_segments(k, tests))}):"
     yield f"    left{k}[0] = left{k}[0] - STARTS{k}[c]"
     yield f"T.guard(left{k}[0] == 0, X{k})"
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 from gossamer_backend.compiled_checks.array_test import ArrayTest
-from gossamer_backend.compiled_checks.piece_loops import (
+from gossamer_backend.compiled_checks.chunk_loops import (
     count_lines,
-    loop_over_pieces,
+    loop_over_chunks,
     position,
 )
 
@@ -49,7 +49,7 @@ def _all_within(values: Iterable[str], *, limit: int) -> str:
 
 
 def bit_count_lines(k: int, test: ArrayTest) -> Iterator[str]:
-    """Yield the count of the elements of a piece whose bits are not as many as the step of the offsets, or
+    """Yield the count of the elements of a chunk whose bits are not as many as the step of the offsets, or
     not all allowed."""
     if test.bits is None:
         return
@@ -58,7 +58,7 @@ def bit_count_lines(k: int, test: ArrayTest) -> Iterator[str]:
     step = f"T.int64({offsets}[{at} + 1]) - T.int64({offsets}[{at}])"
     wrong = f"T.int64(T.popcount(X{k}[{at}])) != {step}"
     beyond = f"(X{k}[{at}] & T.{test.dtype}(beyond{k})) != T.{test.dtype}(0)"
-    yield loop_over_pieces(f"n{k}", test)
+    yield loop_over_chunks(f"n{k}", test)
     yield from count_lines("wrong", f"({wrong}) or ({beyond})", test=test, below=f"{at} < n{k}")
     yield f"    T.guard(wrong[0] == 0, X{k})"
 

@@ -174,7 +174,7 @@ def _failed_buffer(artifact: Artifact, symbol: str) -> str:
     """Return a C function that returns the name of the buffer whose bounds check failed."""
     cases = "".join(
         f'    if (workspace->failed_buffer == {number}) return "{name}";\n'
-        for number, name in enumerate(artifact.guarded)
+        for number, name in enumerate(artifact.bounds_checked_buffers)
     )
     # Compilers warn of a parameter that is not used, as it is if no buffer has a bounds check.
     return (

@@ -53,7 +53,7 @@ def manifest_text(
         "files": {role: _file_record(*file) for role, file in files.items()},
         "parameters": [_parameter_record(param, names) for param in exported_parameters(signature)],
         "scratch_bytes": _scratch_bytes(signature, names),
-        "guarded": list(artifact.guarded),
+        "bounds_checked_buffers": list(artifact.bounds_checked_buffers),
         "target": artifact.target,
         "backend": {"name": artifact.backend, "version": artifact.backend_version},
         "versions": dict(sorted(versions.items())),

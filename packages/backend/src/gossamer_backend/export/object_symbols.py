@@ -24,7 +24,7 @@ from gossamer_ir.errors import UnsupportedError
 class _SymbolEntry(msgspec.Struct, frozen=True):
     """An entry of the symbol table; `section` is 0 if the symbol is undefined."""
 
-    at: int
+    entry_offset: int
     name: bytes
     section: int
 
@@ -36,18 +36,22 @@ def rename_symbol(code: bytes, old: str, *, new: str) -> bytes:
     """
     sections = _sections(code)
     table, names = _symbol_table(code, sections)
-    at = next(
-        (symbol.at for symbol in _symbols(code, table, names) if _is_definition_of(symbol, old)),
+    entry_offset = next(
+        (
+            symbol.entry_offset
+            for symbol in _symbols(code, table, names)
+            if _is_definition_of(symbol, old)
+        ),
         None,
     )
-    if at is None:
+    if entry_offset is None:
         raise _unsupported_error(f"they define no symbol '{old}'")
     texts = code[names.offset : names.offset + names.size]
     moved = bytearray(code)
     moved += texts + new.encode("ascii") + b"\0"
-    struct.pack_into("<I", moved, at, len(texts))
+    struct.pack_into("<I", moved, entry_offset, len(texts))
     size = len(moved) - len(code)
-    SECTION.pack_into(moved, names.at, *names._replace(offset=len(code), size=size)[1:])
+    SECTION.pack_into(moved, names.header_offset, *names._replace(offset=len(code), size=size)[1:])
     return bytes(moved)
 
 
@@ -89,9 +93,11 @@ def _symbol_table(code: bytes, sections: list[Section]) -> tuple[Section, Sectio
 
 def _symbols(code: bytes, table: Section, names: Section) -> Iterator[_SymbolEntry]:
     texts = code[names.offset : names.offset + names.size]
-    for at in range(table.offset, table.offset + table.size - ELF_SYMBOL.size + 1, ELF_SYMBOL.size):
-        name, _, _, section, _, _ = ELF_SYMBOL.unpack_from(code, at)
-        yield _SymbolEntry(at, texts[name : texts.find(b"\0", name)], section)
+    for offset in range(
+        table.offset, table.offset + table.size - ELF_SYMBOL.size + 1, ELF_SYMBOL.size
+    ):
+        name, _, _, section, _, _ = ELF_SYMBOL.unpack_from(code, offset)
+        yield _SymbolEntry(offset, texts[name : texts.find(b"\0", name)], section)
 
 
 def _unsupported_error(why: str) -> UnsupportedError:

@@ -30,7 +30,7 @@ ExtensionPoints: TypeAlias = Callable[[], Mapping[str, StageName]]
 with the stage of modules there."""
 
 RuleResult: TypeAlias = ScheduleSpace | ScheduleReport | Schedule
-"""What a rule returns for a program to which it applies."""
+"""The result of a rule for a program to which it applies."""
 
 _NAME = re.compile(r"[^\W\d][\w-]*")
 """The name of a plugin, which is the first part of the names of its passes and primitives."""
@@ -149,14 +149,14 @@ def _checked_passes(
 
 
 def _require_extension_point(
-    name: str, own_pass: Pass, at: str, points: Mapping[str, StageName]
+    name: str, own_pass: Pass, point: str, points: Mapping[str, StageName]
 ) -> None:
-    stage = points.get(at)
+    stage = points.get(point)
     if stage is None:
         listed = in_quotes(points) or "none"
         raise PluginError(
             "plugin.extension_point",
-            f"The pass '{own_pass.name}' of the plugin '{name}' runs at {at!r}, which is not an "
+            f"The pass '{own_pass.name}' of the plugin '{name}' runs at {point!r}, which is not an "
             "extension point.",
             hint=f"Extension points are {listed}.",
         )
@@ -164,8 +164,8 @@ def _require_extension_point(
         raise PluginError(
             "plugin.extension_point",
             f"The pass '{own_pass.name}' of the plugin '{name}' is for the {own_pass.stage} stage, but "
-            f"modules are of the {stage} stage at '{at}'.",
-            hint=f"Register it as Pass({own_pass.name!r}, {stage!r}, ..., at={at!r}).",
+            f"modules are of the {stage} stage at '{point}'.",
+            hint=f"Register it as Pass({own_pass.name!r}, {stage!r}, ..., at={point!r}).",
         )
 
 

@@ -68,7 +68,11 @@ class Plugin(msgspec.Struct, frozen=True):
         return None
 
     def run_passes(
-        self, module: Module, *, at: str | None = None, check: Callable[[Module], None] = no_check
+        self,
+        module: Module,
+        *,
+        point: str | None = None,
+        check: Callable[[Module], None] = no_check,
     ) -> Module:
         """Run the passes for the module's stage that are registered for an extension point (by default those
         for the end of the stage). Verify their results, which are of the same stage, and which `check` may
@@ -76,7 +80,7 @@ class Plugin(msgspec.Struct, frozen=True):
         for extension in self.extensions:
             for own_pass in extension.passes:
                 # The result of one pass is the input of the next, so a pass sees what others have inserted.
-                if (own_pass.stage, own_pass.at) == (module.stage, at):
+                if (own_pass.stage, own_pass.at) == (module.stage, point):
                     module = extension.apply_pass(own_pass, module, check=check)
         return module
 

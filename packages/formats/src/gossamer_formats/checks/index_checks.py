@@ -37,7 +37,7 @@ _HINTS = {
     "sorted": "Use sorted=False in the description.",
     "unique": "Use unique=False in the description.",
 }
-"""What to change in a description if its arrays are as they should be."""
+"""Changes of a description for arrays that are as they should be."""
 
 
 def refuse(violation: Violation | None) -> None:
@@ -58,21 +58,21 @@ Use unique=False in the description. [format.unique]
 
 
 @typed
-def check_indptr(indptr: Array, *, segments: int, total: int, name: str = "indptr") -> None:
-    """Check that `indptr` has segments + 1 elements, starts at 0, never decreases and ends at total.
+def require_valid_indptr(indptr: Array, *, segments: int, total: int, name: str = "indptr") -> None:
+    """Require that `indptr` has segments + 1 elements, starts at 0, never decreases and ends at total.
 
     >>> import numpy as np
-    >>> check_indptr(np.array([0, 2, 1]), segments=2, total=1)
+    >>> require_valid_indptr(np.array([0, 2, 1]), segments=2, total=1)
     Traceback (most recent call last):
     gossamer_ir.errors.FormatError: Element 2 of 'indptr' is 1, which is less than the one before it, 2. ...
     """
-    check_indptr_ends(indptr, segments=segments, total=total, name=name)
+    require_indptr_ends(indptr, segments=segments, total=total, name=name)
     # Only if the ends are right: the first decrease is then the most useful message.
     refuse(monotone_violation((name, indptr)))
 
 
-def check_indptr_ends(indptr: Array, *, segments: int, total: int, name: str) -> None:
-    """Check dtype and length of offsets, and the first and the last one, in constant time."""
+def require_indptr_ends(indptr: Array, *, segments: int, total: int, name: str) -> None:
+    """Require dtype and length of offsets, and the first and the last one, in constant time."""
     require_vector(name, indptr)
     require_dtype(name, indptr, INDEX_DTYPES)
     require_length(name, indptr, segments + 1, reason="one more than the rows")
@@ -82,21 +82,21 @@ def check_indptr_ends(indptr: Array, *, segments: int, total: int, name: str) ->
 
 
 @typed
-def check_indices(
+def require_valid_indices(
     indices: Array, *, length: int, count: int, is_padded: bool = False, name: str = "indices"
 ) -> None:
-    """Check that `indices` has `count` elements, all in [0, length); padding has the value `length`.
+    """Require that `indices` has `count` elements, all in [0, length); padding has the value `length`.
 
     >>> import numpy as np
-    >>> check_indices(np.array([0, 5]), length=3, count=2)
+    >>> require_valid_indices(np.array([0, 5]), length=3, count=2)
     Traceback (most recent call last):
     gossamer_ir.errors.FormatError: Element 1 of 'indices' is 5; expected a value from 0 to 2. ...
     """
-    check_indices_shape(indices, count=count, name=name)
+    require_indices_shape(indices, count=count, name=name)
     refuse(range_violation((name, indices), low=0, high=length + is_padded))
 
 
-def check_indices_shape(
+def require_indices_shape(
     indices: Array,
     *,
     count: int,
@@ -104,7 +104,7 @@ def check_indices_shape(
     dtypes: tuple[str, ...] = INDEX_DTYPES,
     reason: str = "one per nonzero",
 ) -> None:
-    """Check dtype and length of coordinates."""
+    """Require dtype and length of coordinates."""
     require_vector(name, indices)
     require_dtype(name, indices, dtypes)
     require_length(name, indices, count, reason=reason)

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from types import MappingProxyType
 
 from gossamer_formats.checks.coordinate_order import with_observed_order
-from gossamer_formats.checks.storage_checks import check_storage
+from gossamer_formats.checks.storage_checks import require_valid_storage
 from gossamer_formats.memory.ownership import adopt_array, is_owned, owned_array
 from gossamer_formats.storage import Storage
 from gossamer_ir.nodes import FormatDescription
@@ -56,5 +56,5 @@ def checked_copy(storage: Storage, declared: FormatDescription) -> Storage:
     """
     # The copy is checked, since callers can change their own arrays after a check.
     copy = owned_storage(storage)
-    check_storage(copy)
+    require_valid_storage(copy)
     return with_observed_order(copy, declared)

@@ -15,9 +15,9 @@ import numpy as np
 from gossamer_formats.checks.array_checks import require_dtype, require_length, require_vector
 from gossamer_formats.checks.fibers import fibers_of, first_repeated_coordinate
 from gossamer_formats.checks.index_checks import (
-    check_indices_shape,
-    check_indptr_ends,
     refuse,
+    require_indices_shape,
+    require_indptr_ends,
 )
 from gossamer_formats.description_sizes import MAX_FORMATS, evaluate
 from gossamer_formats.storage import Storage, element_count, value_count, values_handle
@@ -34,8 +34,8 @@ from gossamer_ir.support.typed_calls import typed
 
 
 @typed
-def check_storage(storage: Storage, *, check: FactChecker | None = None) -> None:
-    """Check all arrays of a tensor; raises a `FormatError` that names array, position and value.
+def require_valid_storage(storage: Storage, *, check: FactChecker | None = None) -> None:
+    """Raise a `FormatError` that names array, position and value, unless all arrays form a valid tensor.
 
     `check` is a fast check of the contents of index arrays. Where it returns False, NumPy checks them
     again to find the first violation.
@@ -44,7 +44,7 @@ def check_storage(storage: Storage, *, check: FactChecker | None = None) -> None
     >>> from gossamer_formats import Storage, csr
     >>> arrays = {"indptr": np.array([0, 1]), "indices": np.array([4]), "data": np.ones(1)}
     >>> description = csr("float64", indptr_dtype="int64", indices_dtype="int64")
-    >>> check_storage(Storage(description, {"m": 1, "n": 4, "nnz": 1}, arrays))
+    >>> require_valid_storage(Storage(description, {"m": 1, "n": 4, "nnz": 1}, arrays))
     Traceback (most recent call last):
     ...
     gossamer_ir.errors.FormatError: Element 0 of 'indices' is 4; expected a value from 0 to 3. [format.range]
@@ -53,18 +53,18 @@ def check_storage(storage: Storage, *, check: FactChecker | None = None) -> None
     _require_parameters(storage)
     for axis in storage.description.axes:
         # All shapes before any contents: the checks of contents rely on them.
-        _check_shapes(storage, axis)
+        _require_shapes(storage, axis)
     for array in storage.description.index_arrays:
-        _check_map_array(storage, array)
-    check_values(storage)
+        _require_map_array(storage, array)
+    require_value_array(storage)
     # Apart from those of axes: they name buffers of the description, not handles.
-    _check_map_facts(storage)
+    _require_map_facts(storage)
     facts = axis_facts(storage.description)
     if check is None or not check(facts, storage.sizes, storage.arrays):
         names = {name: name for name in storage.arrays}
         refuse(_violation(storage, facts, names))
     # Last, since it sorts: the range of coordinates has been checked, which the sort relies on.
-    _check_order_of_slots(storage)
+    _require_order_of_slots(storage)
 
 
 def _require_parameters(storage: Storage) -> None:
@@ -117,8 +117,8 @@ def axis_facts(description: FormatDescription) -> tuple[Fact, ...]:
     return tuple(fact for fact in promised if fact not in of_rows)
 
 
-def _check_map_facts(storage: Storage) -> None:
-    """Check what the description declares of the arrays that its map reads."""
+def _require_map_facts(storage: Storage) -> None:
+    """Require what the description declares of the arrays that its map reads."""
     description = storage.description
     if description.facts:
         handles = {array.name: array.handle or array.name for array in description.index_arrays}
@@ -134,8 +134,8 @@ def _violation(
     )
 
 
-def check_values(storage: Storage) -> None:
-    """Check dtype and length of the array of values."""
+def require_value_array(storage: Storage) -> None:
+    """Require the dtype and the length of the array of values."""
     name = values_handle(storage.description)
     values = storage.arrays[name]
     require_vector(name, values)
@@ -143,9 +143,9 @@ def check_values(storage: Storage) -> None:
     require_length(name, values, value_count(storage), reason="one value per nonzero")
 
 
-def _check_map_array(storage: Storage, array: Buffer) -> None:
-    """Check an array that the map reads. Any contents are valid, unless a fact says more: what they map
-    beyond the shape is unused."""
+def _require_map_array(storage: Storage, array: Buffer) -> None:
+    """Require the shape and dtype of an array that the map reads. Any contents are valid, unless a fact says
+    more: slots that they map beyond the shape are unused."""
     name = array.handle or array.name
     stored = storage.arrays[name]
     require_vector(name, stored)
@@ -154,8 +154,8 @@ def _check_map_array(storage: Storage, array: Buffer) -> None:
     require_length(name, stored, count, reason="the product of its dimensions")
 
 
-def _check_shapes(storage: Storage, axis: Axis) -> None:
-    """Check shapes, dtypes and the ends of `indptr`, in constant time per array."""
+def _require_shapes(storage: Storage, axis: Axis) -> None:
+    """Require shapes, dtypes and the ends of `indptr`, in constant time per array."""
     indptr, indices = indptr_of(axis), indices_of(axis)
     if indptr is not None:
         offsets = storage.arrays[indptr.handle]
@@ -163,9 +163,9 @@ def _check_shapes(storage: Storage, axis: Axis) -> None:
         # Without a parameter for the number of elements, the last offset defines it.
         total = int(offsets[-1]) if indptr.nnz is None else evaluate(indptr.nnz, storage.sizes)
         parents = element_count(storage, indptr.parent)
-        check_indptr_ends(offsets, segments=parents, total=total, name=indptr.handle)
+        require_indptr_ends(offsets, segments=parents, total=total, name=indptr.handle)
     if indices is not None:
-        check_indices_shape(
+        require_indices_shape(
             storage.arrays[indices.handle],
             count=element_count(storage, axis.parent if indices.is_mask else axis.name),
             name=indices.handle,
@@ -174,8 +174,8 @@ def _check_shapes(storage: Storage, axis: Axis) -> None:
         )
 
 
-def _check_order_of_slots(storage: Storage) -> None:
-    """Check the order that `axis_facts` leaves out, and that unsorted coordinates are unique, which no fact
+def _require_order_of_slots(storage: Storage) -> None:
+    """Require the order that `axis_facts` leaves out, and that unsorted coordinates are unique, which no fact
     expresses."""
     for axis in storage.description.axes:
         indices = indices_of(axis)
@@ -190,10 +190,11 @@ def _check_order_of_slots(storage: Storage) -> None:
 
 
 def _find_repeated(indices: Indices, fibers: Segments) -> Violation | None:
-    at = first_repeated_coordinate(fibers)
-    if at is None:
+    first = first_repeated_coordinate(fibers)
+    if first is None:
         return None
+    repeated = fibers.values[first]
     return Violation(
         "unique",
-        f"Element {at} of '{indices.handle}' is {fibers.values[at]}, which already occurs in its fiber.",
+        f"Element {first} of '{indices.handle}' is {repeated}, which already occurs in its fiber.",
     )

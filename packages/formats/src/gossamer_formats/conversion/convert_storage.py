@@ -14,7 +14,7 @@ from gossamer_formats.conversion.by_numpy.stored_elements import (
     sorted_elements,
     stored_elements,
 )
-from gossamer_formats.conversion.conversion_kind import ConversionKind, conversion_kind
+from gossamer_formats.conversion.conversion_history import ConversionHistory, conversion_history
 from gossamer_formats.conversion.destination.conversion_destination import Destination
 from gossamer_formats.conversion.destination.conversion_options import (
     DEFAULT_OPTIONS,
@@ -54,12 +54,12 @@ def convert_storage(
     >>> converted.storage.arrays["offsets"], converted.storage.values, converted.permutation
     (array([-1,  1], dtype=int32), array([6., 0., 0., 5.]), array([ 1, -1, -1,  0]))
     """
-    kind = conversion_kind(source, destination, options)
+    history = conversion_history(source, destination, options)
     # Two threads may count at once; a conversion that is not counted changes nothing.
-    kind.value_count += source.values.size
-    compile = find_compiler() if kind.value_count >= MIN_COMPILED else None
+    history.value_count += source.values.size
+    compile = find_compiler() if history.value_count >= MIN_COMPILED else None
     if compile is not None:
-        kernel_options = _kernel_options(kind, source.values.size)
+        kernel_options = _kernel_options(history, source.values.size)
         converted = _converter_by_kernels()(source, destination, compile, kernel_options)
         if converted is not None:
             return converted
@@ -69,22 +69,22 @@ def convert_storage(
         wide = convert_storage(with_values_in(source, "float32"), destination, options=options)
         return wide._replace(storage=with_values_in(wide.storage, dtype))
     elements = stored_elements(source)
-    drops_zeros = kind.kernel_options.drops_zeros
+    drops_zeros = history.kernel_options.drops_zeros
     if drops_zeros:
         elements = select_elements(elements, np.flatnonzero(source.values[elements.value_indices]))
     elements = sorted_elements(elements)
     return store_elements(source, elements, destination, options=options, drops_zeros=drops_zeros)
 
 
-def _kernel_options(kind: ConversionKind, values: int) -> KernelOptions:
+def _kernel_options(history: ConversionHistory, values: int) -> KernelOptions:
     """Return the options for the machine and the number of threads that pays for this many values."""
     # Small tensors are converted in some 30 microseconds, so that each call counts.
     threads = values // VALUES_PER_THREAD
     threads = min(thread_count(), threads) if threads > 1 else 1
-    options = kind.options_by_threads.get(threads)
+    options = history.options_by_threads.get(threads)
     if options is None:
-        options = kind.kernel_options._replace(threads=threads, machine=find_machine())
-        kind.options_by_threads[threads] = options
+        options = history.kernel_options._replace(threads=threads, machine=find_machine())
+        history.options_by_threads[threads] = options
     return options
 
 

@@ -170,7 +170,7 @@ class Decomposition(NotAnArray):
     def check(self) -> None:
         """Check the arrays of all parts, and that no element is in two of them.
 
-        Raises `FormatError`: those of `check_storage`, and `format.parts`.
+        Raises `FormatError`: those of `require_valid_storage`, and `format.parts`.
 
         >>> from scipy.sparse import eye_array
         >>> from gossamer_formats import SparseTensor, decompose

@@ -9,7 +9,7 @@ import numpy as np
 
 from gossamer_formats.conversion.by_numpy.store_elements import store_elements
 from gossamer_formats.conversion.by_numpy.stored_elements import Elements, select_elements
-from gossamer_formats.conversion.conversion_kind import require_ndim
+from gossamer_formats.conversion.conversion_history import require_ndim
 from gossamer_formats.conversion.destination.conversion_destination import conversion_destination
 from gossamer_formats.conversion.destination.conversion_options import ConversionOptions
 from gossamer_formats.decomposition.part import Part, part_of
@@ -82,11 +82,11 @@ def _elements_of_rows(matrix: SparseTensor) -> Elements:
 
 
 def _left_error(left: Array, rows: Array, columns: Array) -> FormatError:
-    at, count = int(np.argmax(left)), int(np.count_nonzero(left))
+    element, count = int(np.argmax(left)), int(np.count_nonzero(left))
     verb = "belongs" if count == 1 else "belong"
     return FormatError(
         "format.parts",
-        f"{amount(count, 'element')} {verb} to no part, for example ({rows[at]}, {columns[at]}).",
+        f"{amount(count, 'element')} {verb} to no part, for example ({rows[element]}, {columns[element]}).",
         hint="End the list with a format without a function, such as 'csr'.",
     )
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from gossamer_formats.checks.storage_checks import check_storage
+from gossamer_formats.checks.storage_checks import require_valid_storage
 from gossamer_formats.conversion.by_numpy.stored_elements import stored_elements
 from gossamer_formats.decomposition.part import Part
 from gossamer_formats.permutation import UNSTORED, occupied_entries, stored_count
@@ -62,7 +62,7 @@ element in one part. [format.parts]
     owners: list[Array] = []
     keys: list[Array] = []
     for number, part in enumerate(parts):
-        check_storage(part.tensor.storage)
+        require_valid_storage(part.tensor.storage)
         elements = stored_elements(part.tensor.storage)
         is_stored = part.permutation[elements.value_indices] != UNSTORED
         rows, columns = (array[is_stored] for array in elements.coordinates)
@@ -133,10 +133,10 @@ def _require_each_once(parts: Sequence[Part], count: int, format_name: str) -> N
         return
     stored_of_parts = [occupied_entries(part.permutation) for part in parts]
     times = np.bincount(np.concatenate([np.zeros(0, np.int64), *stored_of_parts]), minlength=count)
-    at = int(np.argmax(times != 1))
+    first = int(np.argmax(times != 1))
     raise _error(
         format_name,
-        f"stored value {at} of the matrix in {amount(int(times[at]), 'slot')}; each value must be in "
+        f"stored value {first} of the matrix in {amount(int(times[first]), 'slot')}; each value must be in "
         "exactly one part.",
     )
 

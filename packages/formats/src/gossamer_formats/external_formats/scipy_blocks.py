@@ -26,7 +26,7 @@ def _arrays(matrix: Any, dtype: str | None) -> ScipyArrays:
     return ScipyArrays(arrays, {"m": int(rows), "n": int(columns), **blocks})
 
 
-def _check(matrix: Any) -> None:
+def _require_valid(matrix: Any) -> None:
     # First, since SciPy takes the size of the blocks from the values.
     count = required_slots(matrix, ndim=3)
     rows, columns = matrix.shape
@@ -41,4 +41,4 @@ def _bsr_array(storage: Storage) -> Any:
     return scipy_class("bsr_array")((blocks, indices, indptr), shape=storage.shape)
 
 
-SCIPY_BSR = ScipyMatrix(_arrays, _bsr_array, _check, is_operand=True)
+SCIPY_BSR = ScipyMatrix(_arrays, _bsr_array, _require_valid, is_operand=True)

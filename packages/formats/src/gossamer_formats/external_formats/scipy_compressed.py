@@ -20,7 +20,7 @@ def _arrays(matrix: Any, dtype: str | None) -> ScipyArrays:
     return ScipyArrays(compressed_arrays(matrix, dtype))
 
 
-def _check_columns(matrix: Any) -> None:
+def _require_valid_columns(matrix: Any) -> None:
     rows, columns = matrix.shape
     count = required_slots(matrix, ndim=1)
     require_positions(matrix, count, segments=columns, length=rows)
@@ -35,4 +35,4 @@ def _csc_array(storage: Storage) -> Any:
 
 
 SCIPY_CSR = ScipyMatrix(_arrays, _csr_array)
-SCIPY_CSC = ScipyMatrix(_arrays, _csc_array, _check_columns)
+SCIPY_CSC = ScipyMatrix(_arrays, _csc_array, _require_valid_columns)

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from gossamer_formats.checks.index_checks import check_indices
+from gossamer_formats.checks.index_checks import require_valid_indices
 from gossamer_formats.external_formats.matrix_checks import matrix_values, require_arrays
 from gossamer_formats.external_formats.scipy_matrix import ScipyArrays, ScipyMatrix, scipy_class
 from gossamer_formats.storage import Storage
@@ -27,11 +27,11 @@ def _arrays(matrix: Any, dtype: str | None) -> ScipyArrays:
     return ScipyArrays(arrays)
 
 
-def _check(matrix: Any) -> None:
+def _require_valid(matrix: Any) -> None:
     rows, columns = matrix.shape
     require_arrays(matrix, "row", "col", "data")
     for name, length, coordinates in (("row", rows, matrix.row), ("col", columns, matrix.col)):
-        check_indices(coordinates, length=length, count=matrix.data.size, name=name)
+        require_valid_indices(coordinates, length=length, count=matrix.data.size, name=name)
 
 
 def _coo_array(storage: Storage) -> Any:
@@ -40,4 +40,4 @@ def _coo_array(storage: Storage) -> Any:
     return scipy_class("coo_array")((arrays["data"], coords), shape=shape)
 
 
-SCIPY_COO = ScipyMatrix(_arrays, _coo_array, _check)
+SCIPY_COO = ScipyMatrix(_arrays, _coo_array, _require_valid)

@@ -32,7 +32,7 @@ def _arrays(matrix: Any, dtype: str | None) -> ScipyArrays:
     return ScipyArrays({"offsets": offsets, "data": data.reshape(-1)})
 
 
-def _check(matrix: Any) -> None:
+def _require_valid(matrix: Any) -> None:
     require_arrays(matrix, "offsets", "data")
     require_values(matrix, ndim=2, count=matrix.offsets.size)
     diagonals, offsets = matrix.data, matrix.offsets
@@ -50,4 +50,4 @@ def _dia_array(storage: Storage) -> Any:
     return scipy_class("dia_array")((diagonals, arrays["offsets"]), shape=storage.shape)
 
 
-SCIPY_DIA = ScipyMatrix(_arrays, _dia_array, _check)
+SCIPY_DIA = ScipyMatrix(_arrays, _dia_array, _require_valid)

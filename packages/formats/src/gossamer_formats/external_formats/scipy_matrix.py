@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import msgspec
 import numpy as np
 
-from gossamer_formats.checks.index_checks import check_indices, check_indptr
+from gossamer_formats.checks.index_checks import require_valid_indices, require_valid_indptr
 from gossamer_formats.external_formats.matrix_checks import (
     matrix_values,
     require_arrays,
@@ -72,8 +72,8 @@ def required_slots(matrix: Any, *, ndim: int) -> int:
 
 def require_positions(matrix: Any, count: int, *, segments: int, length: int) -> None:
     """Check the index arrays of a SciPy matrix in CSR, CSC or BSR."""
-    check_indptr(matrix.indptr, segments=segments, total=count)
-    check_indices(matrix.indices[:count], length=length, count=count)
+    require_valid_indptr(matrix.indptr, segments=segments, total=count)
+    require_valid_indices(matrix.indices[:count], length=length, count=count)
 
 
 def compressed_parts(storage: Storage) -> tuple[Array, Array, Array]:

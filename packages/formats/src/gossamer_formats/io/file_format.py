@@ -21,7 +21,7 @@ class FileFormat(NamedTuple):
     read_as: str
     """The format that `read` returns."""
     written_as: str
-    """What `write` stores."""
+    """Describes the tensors that `write` stores."""
     is_of_any_ndim: bool = False
     """If false, only tensors of two dimensions are accepted."""
     has_patterns: bool = False

@@ -136,11 +136,11 @@ def _elements(matrix: Any) -> Nonzeros:
     # A comparison with nan is always false, so that any choice would look like the largest.
     invalid = np.isnan(elements.values)
     if invalid.any():
-        at = int(np.argmax(invalid))
+        first = int(np.argmax(invalid))
         raise FormatError(
             "format.prune.nan",
-            f"The element in row {elements.rows[at]} and column {elements.columns[at]} is nan; expected "
-            "numbers, which can be compared.",
+            f"The element in row {elements.rows[first]} and column {elements.columns[first]} is nan; "
+            "expected numbers, which can be compared.",
         )
     return elements
 

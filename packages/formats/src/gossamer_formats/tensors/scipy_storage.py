@@ -10,7 +10,7 @@ from typing import Any
 
 from gossamer_formats.checks.array_checks import require_value_dtype
 from gossamer_formats.checks.shapes import required_shape
-from gossamer_formats.checks.storage_checks import check_storage
+from gossamer_formats.checks.storage_checks import require_valid_storage
 from gossamer_formats.conversion.by_numpy.csr_matrices import csr_storage
 from gossamer_formats.external_formats.matrix_checks import require_matrix
 from gossamer_formats.external_formats.scipy_matrix import compressed_arrays
@@ -26,7 +26,8 @@ def borrow_scipy(
 ) -> Storage:
     """Return checked CSR arrays of a SciPy matrix, copied only if they need a conversion.
 
-    The result is valid until the matrix is written to, by any thread. `check` is that of `check_storage`.
+    The result is valid until the matrix is written to, by any thread. `check` is that of
+    `require_valid_storage`.
 
     >>> from scipy.sparse import csr_array
     >>> matrix = csr_array(np.array([[0.0, 2.0], [0.0, 0.0]]))
@@ -37,7 +38,7 @@ def borrow_scipy(
     True
     """
     storage = unchecked_storage(matrix, dtype)
-    check_storage(storage, check=check)
+    require_valid_storage(storage, check=check)
     return storage
 
 

@@ -17,7 +17,7 @@ from gossamer_formats.checks.owned_storage import (
     checked_copy,
     owned_storage,
 )
-from gossamer_formats.checks.storage_checks import check_storage
+from gossamer_formats.checks.storage_checks import require_valid_storage
 from gossamer_formats.conversion.by_numpy.csr_matrices import transposed_storage
 from gossamer_formats.conversion.destination.conversion_options import (
     ConversionOptions,
@@ -78,7 +78,7 @@ class SparseTensor(RefusedOperators, NotAnArray):
         if isinstance(source, Storage):
             # Copied first: a check of the arrays of the caller could be out of date before they are copied.
             self._hold(owned_storage(source))
-            check_storage(self._storage)
+            require_valid_storage(self._storage)
         else:
             self._hold(checked_copy(unchecked_storage(source, None), csr()))
 
@@ -105,7 +105,7 @@ class SparseTensor(RefusedOperators, NotAnArray):
         >>> SparseTensor.from_borrowed(borrow_scipy(eye_array(3))).is_borrowed
         True
         """
-        check_storage(storage)
+        require_valid_storage(storage)
         tensor = cls.__new__(cls)
         tensor._hold(borrowed_storage(storage))
         tensor._is_borrowed = True

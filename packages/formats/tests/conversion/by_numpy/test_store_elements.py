@@ -7,9 +7,9 @@ import pytest
 from format_conversions import with_duplicates
 
 from gossamer_formats import (
-    check_storage,
     convert,
     from_arrays,
+    require_valid_storage,
 )
 from gossamer_ir.errors import FormatError
 
@@ -26,7 +26,7 @@ def test_duplicates_are_added():
 def test_duplicates_are_kept(name):
     tensor, permutation = convert(with_duplicates(), name, duplicates="keep", zeros="keep")
     assert sorted(tensor.arrays["data"][permutation >= 0]) == [1.0, 2.0, 4.0, 8.0]
-    check_storage(tensor.storage)
+    require_valid_storage(tensor.storage)
     np.testing.assert_array_equal(tensor.toarray(), [[4, 3, 0], [0, 0, 8]])
 
 

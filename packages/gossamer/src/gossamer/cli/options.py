@@ -66,7 +66,7 @@ def require_range(option: str, value: int, *, low: int, high: int | None = None)
     raise ArgumentError("option.range", f"{option} is {value}; expected {expected}.")
 
 
-def require_memory(op: str, matrix: SparseTensor, *, features: int, dtype: str) -> None:
+def require_operator_memory(op: str, matrix: SparseTensor, *, features: int, dtype: str) -> None:
     """Raise if the operands, the result and that of SciPy do not fit into the available memory."""
     rows, columns = matrix.shape
     baseline = baseline_of(op)

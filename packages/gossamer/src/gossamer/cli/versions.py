@@ -1,4 +1,4 @@
-"""`gossamer --version`: what is installed, for reports of bugs."""
+"""`gossamer --version`: the installed distributions, for reports of bugs."""
 
 from __future__ import annotations
 

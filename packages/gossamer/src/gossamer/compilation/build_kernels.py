@@ -216,7 +216,7 @@ class KernelCache:
         """Return the kernel of an artifact. Another key may lead to the same code, which is then loaded
         once."""
         made_by = (artifact.backend, artifact.backend_version, artifact.target)
-        code = (*made_by, artifact.signature, artifact.guarded, artifact.code)
+        code = (*made_by, artifact.signature, artifact.bounds_checked_buffers, artifact.code)
         kernel = self._by_code.get(code)
         if kernel is None:
             kernel = self._by_code[code] = backend.load(artifact)

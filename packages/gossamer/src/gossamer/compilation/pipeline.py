@@ -65,7 +65,7 @@ def space_for_target(module: Module, target: Target, stats: Stats | None) -> Sch
 
 
 def _space_of_plugins(module: Module, target: Target, stats: Stats | None) -> ScheduleSpace | None:
-    """Return what the rules of plugins return for a module, as a space; None if none of them applies. The
+    """Return the result of the rules of plugins for a module, as a space; None if none of them applies. The
     module is verified first."""
     from gossamer_ir.verify import verify
 
@@ -129,7 +129,7 @@ def lower_by_stage(
         current = plugin.run_passes(current) if plugin else current
         yield current
         current = next_stage(current, plugin=plugin)
-    # Last, since only the backend knows which functions have instructions on the target.
+    # Last, since the backend decides which functions have instructions on the target.
     if plugin and target:
         current = lower_math(current, instructions=plugin.backend.instructions(target))
     yield plugin.run_passes(current) if plugin else current
@@ -199,7 +199,7 @@ def _lower_with_plugins(module: Module, plugin: Plugin, *, verify_each: bool) ->
     from gossamer_lower.internal_api import ExtensionPoint, lower_with_extensions
 
     def extend(point: ExtensionPoint, at_point: Module) -> Module:
-        return plugin.run_passes(at_point, at=point.name, check=point.require_constructs)
+        return plugin.run_passes(at_point, point=point.name, check=point.require_constructs)
 
     return lower_with_extensions(module, extend, verify_each=verify_each)
 

@@ -60,7 +60,7 @@ def _with_result(description: FormatDescription) -> FormatDescription:
 
 
 def operand_part(number: int) -> str:
-    """Return what follows the names of an operand's arrays and sizes.
+    """Return the suffix of the names of an operand's arrays and sizes.
 
     >>> operand_part(0)
     'x0'

@@ -22,5 +22,6 @@ def format_operator(name: str, matrix: Any) -> Callable[..., Any] | None:
     """
     if not isinstance(matrix, SparseTensor):
         return None
-    format = matrix.format
-    return find_operator(name, format=format) if is_format(matrix.description, format) else None
+    if not is_format(matrix.description, matrix.format):
+        return None
+    return find_operator(name, format=matrix.format)

@@ -162,7 +162,7 @@ class Operator(Generic[P]):
         parameters = dict(signature(self._checked_operands).parameters)
         # Only some programs compute with a matrix in other formats than CSR, which depend on the target.
         options = {"target": target} if parameters.pop("target", None) else {}
-        required = sum(at.default is at.empty for at in parameters.values())
+        required = sum(parameter.default is parameter.empty for parameter in parameters.values())
         if not required <= len(values) <= len(parameters):
             most = len(parameters)
             numbers = str(required) if required == most else f"{required} to {most}"
@@ -320,7 +320,7 @@ def operator(
     decide: DecideForm | None = None,
 ) -> Callable[[Callable[P, Array]], Operator[P]]:
     """Decorate the function that computes an operator for operands of any form; see `Operator`, and
-    `DecidingOperator` for one that is told how to `decide`."""
+    `DecidingOperator` for one with the argument `decide`."""
 
     def decorate(function: Callable[P, Array]) -> Operator[P]:
         if decide is not None:

@@ -25,13 +25,13 @@ class KernelSpec(NamedTuple):
     program: OperatorProgram
     variant: Variant
     stats: Stats | None = None
-    format: StoredFormat | None = None
+    stored_format: StoredFormat | None = None
 
 
 def kernel_for(spec: KernelSpec, *, target: str | Target | None = None) -> BuiltKernel:
     """Return the kernel of an operator, with the schedule that rules choose."""
-    program, variant, stats, format = spec
-    make_module = partial(module_of, program, variant, format)
+    program, variant, stats, stored_format = spec
+    make_module = partial(module_of, program, variant, stored_format)
     return KERNELS.build_program(
-        (program, variant, format), make_module, target=target, stats=stats
+        (program, variant, stored_format), make_module, target=target, stats=stats
     )

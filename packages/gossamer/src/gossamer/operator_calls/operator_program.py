@@ -31,7 +31,7 @@ class OperatorProgram(msgspec.Struct, frozen=True):
     scales: bool = False
     """True if each value of the matrix is multiplied by the parameter `alpha`."""
     adds: bool = False
-    """True if the sums are added to what the output contains (see `scaled_products`)."""
+    """True if the sums are added to the contents of the output (see `scaled_products`)."""
     separates_init: bool = False
     """True if the output is initialized before the first sum is added."""
     parsed: str | None = None
@@ -60,7 +60,7 @@ class Variant(msgspec.Struct, frozen=True):
     sizes: tuple[tuple[str, int], ...] = ()
     """The values of other parameters that are fixed."""
     checks: bool = False
-    """True if the kernel checks its index arrays itself, where it can (`check_index_arrays`)."""
+    """True if the kernel checks its index arrays itself, where it can (`insert_index_array_checks`)."""
 
 
 def program_for(program: OperatorProgram, operands: str) -> OperatorProgram:
@@ -96,7 +96,7 @@ NUMBER_PARAMETERS = (FACTOR, "scale")
 
 @lru_cache(maxsize=64)
 def module_of(
-    program: OperatorProgram, variant: Variant, format: StoredFormat | None = None
+    program: OperatorProgram, variant: Variant, stored_format: StoredFormat | None = None
 ) -> Module:
     """Return a variant of a program at the coordinate stage, for a matrix in CSR or in another format."""
     from gossamer_ir.transform.specialize import specialize
@@ -115,7 +115,7 @@ def module_of(
     module = _rewrite(module, program)
     functions = tuple(_with_options(function, variant) for function in module.functions)
     module = replace(module, functions=functions)
-    return module if format is None else _over_format(module, format)
+    return module if stored_format is None else _over_format(module, stored_format)
 
 
 def _rewrite(module: Module, program: OperatorProgram) -> Module:
@@ -125,7 +125,7 @@ def _rewrite(module: Module, program: OperatorProgram) -> Module:
 
         assert program.values is not None, "only a program that reads values scales them"
         module = scale_values(module, handle=program.values, factor=FACTOR)
-    # What the output contains takes the place of the initial value, so that none is left to separate.
+    # The contents of the output take the place of the initial value, so that none is left to separate.
     if program.adds:
         from gossamer_ir.transform.remove_inits import remove_inits
 
@@ -137,7 +137,7 @@ def _rewrite(module: Module, program: OperatorProgram) -> Module:
     return module
 
 
-def _over_format(module: Module, format: StoredFormat) -> Module:
+def _over_format(module: Module, stored_format: StoredFormat) -> Module:
     """Return the module with this format instead of the buffers that have the axes of the matrix. If it
     initializes its result, then only the elements that are visited, unless it is the whole matrix."""
     from gossamer_ir.transform.decomposition.decomposition_error import DecompositionError
@@ -152,23 +152,23 @@ def _over_format(module: Module, format: StoredFormat) -> Module:
         for buffer in sparse_buffers(module.functions[0].buffers)
         if buffer.axes == MATRIX_AXES
     )
-    sizes = {PART_SUFFIX: dict(format.sizes)}
-    may_extend = not format.has_whole_blocks and block_counts(format.description)
-    if may_extend and not format.description.index_arrays:
+    sizes = {PART_SUFFIX: dict(stored_format.sizes)}
+    may_extend = not stored_format.has_whole_blocks and block_counts(stored_format.description)
+    if may_extend and not stored_format.description.index_arrays:
         # Rows of blocks that extend beyond the matrix would be initialized under a condition.
         module = separate_inits(module)
-    rows = RowsOfParts() if format.is_whole else RowsOfParts((PART_SUFFIX,), are_all=True)
+    rows = RowsOfParts() if stored_format.is_whole else RowsOfParts((PART_SUFFIX,), are_all=True)
     try:
         rewritten = program_in_parts(
             module,
             buffers,
-            {PART_SUFFIX: format.description},
+            {PART_SUFFIX: stored_format.description},
             fixed_sizes=sizes,
             rows=lambda _dimension: rows,
         )
     except DecompositionError as error:
         raise FormatError("format.program", str(error)) from None
-    return without_partial_blocks(rewritten) if format.has_whole_blocks else rewritten
+    return without_partial_blocks(rewritten) if stored_format.has_whole_blocks else rewritten
 
 
 def _parse_script(program: OperatorProgram) -> Module:

@@ -252,7 +252,7 @@ def _tensor_in_blocks(
     tensor: SparseTensor, dense: Array, operand_dtype: str | None, *, target: Any
 ) -> SparseTensor | None:
     """Return a tensor in dense blocks if their product is expected to be faster than that of the kernel for
-    2:4, which refuses operands that do not fit."""
+    2:4. None also for operands whose numbers of dimensions are wrong: the other kernel reports the error."""
     machine = machine_for(target)
     if machine.grid is None or dense.ndim != 2 or tensor.ndim != 2:
         return None

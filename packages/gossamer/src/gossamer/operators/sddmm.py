@@ -7,7 +7,7 @@ from typing import Any
 from gossamer.operator_calls.operands.checked_operands import Operands, has_one_kernel
 from gossamer.operator_calls.operands.dense_operands import dense_operand, operand_dtype
 from gossamer.operator_calls.operands.device_operands import shape_of_array
-from gossamer.operator_calls.operands.feature_panels import add_panels, feature_panels
+from gossamer.operator_calls.operands.feature_tiles import add_feature_tiles, dense_feature_tiles
 from gossamer.operator_calls.operands.matrix_operand import MatrixOperand, pattern_operand
 from gossamer.operator_calls.operator import operator
 from gossamer.operator_calls.operator_program import OperatorProgram
@@ -79,7 +79,7 @@ def sddmm(
 
     The result has one value for each stored element of A, in the order of CSR; explicit zeros and
     duplicates count. The values of A are ignored, and may be bools or integers, too. If X and Y are so wide
-    that the rows of Y do not fit the private cache, their products are added panel by panel.
+    that the rows of Y do not fit the private cache, their products are added tile by tile.
     A and `out` are as for `spmm`; X and Y are NumPy arrays of one dtype (docs/formats.md, "Dtypes of
     values"), those of bfloat16 if A is. For a `Decomposition` the values are in the order of those of the
     tensor that was decomposed.
@@ -92,11 +92,11 @@ def sddmm(
     """
     checked = checked_operands(A, X, Y)
     if checked.device(out) == HOST and has_one_kernel(checked):
-        panels = feature_panels(checked, target=target)
-        if len(panels) > 1:
-            return add_panels(
+        tiles = dense_feature_tiles(checked, target=target)
+        if len(tiles) > 1:
+            return add_feature_tiles(
                 checked,
-                panels,
+                tiles,
                 lambda part, sums: sddmm.run(part, out=sums, target=target),
                 out=out,
             )

@@ -71,17 +71,31 @@ def spmm(
 ) -> Array:
     """Return alpha * A @ B + beta * out (m by K) for a sparse matrix A (m by n) and a dense B (n by K).
 
-    A is a `SparseTensor`, a `Decomposition`, or any SciPy sparse matrix or array, B a NumPy array; both of
-    one dtype (docs/formats.md, "Dtypes of values"). A tensor that is not in CSR is converted to it once,
-    unless a rule for schedules makes that superfluous; a decomposition is multiplied part by part, on a GPU
-    in one launch. A tensor
-    in CSR is converted to a faster format once its calls have paid for it (docs/formats.md, "Repeated
-    products"). A SciPy matrix is checked at each call, must not be changed during it, and is converted to
-    CSR unless it is in BSR.
-    Columns of A may be unsorted; duplicates are added. `out` is C-contiguous, writable, of the result's
-    dtype and shape, and does not overlap an input. It is read if beta is not 0. A vector B (n) gives a
-    vector (m). Arrays on a device are taken, too (docs/backends.md, "Operators on a
-    device"). Raises `ArgumentError`, `FormatError`; nothing was written then.
+    **Parameters**
+
+    * `A`: a `SparseTensor`, a `Decomposition`, or a sparse matrix or array of SciPy. Its columns may be
+      unsorted; duplicates are added.
+    * `B`: a NumPy array of the dtype of A (docs/formats.md, "Dtypes of values"). A vector (n) gives a vector
+      (m). A and B may also be on a device (docs/backends.md, "Operators on a device").
+    * `alpha`, `beta`: factors of the product and of `out`.
+    * `out`: the array for the result, of its dtype and shape, C-contiguous and writable. It must not overlap
+      an input, and is read only if beta is not 0.
+    * `target`: the target to compile for; the CPU of this process if there is none.
+
+    **Formats**
+
+    * A tensor in CSR is converted to a faster format once its calls have paid for the conversion
+      (docs/formats.md, "Repeated products").
+    * A tensor in another format is multiplied in this format if a rule has a schedule for it, and otherwise
+      converted to CSR at its first call.
+    * A decomposition is multiplied part by part, on a GPU in one launch.
+    * A SciPy matrix is checked at each call, and must not be changed during it. It is converted to CSR unless
+      it is in BSR.
+
+    **Raises**, before anything is written
+
+    * `ArgumentError`: the operands, a factor or `out` have a wrong type, dtype or shape.
+    * `FormatError`: the arrays of a SciPy matrix are not a valid matrix.
 
     >>> import numpy as np, scipy.sparse, gossamer as gs
     >>> A = scipy.sparse.csr_array(np.array([[0.0, 2.0], [0.0, 0.0]]))

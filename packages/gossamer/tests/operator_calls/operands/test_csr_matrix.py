@@ -1,4 +1,4 @@
-"""Matrices in CSR as operands: whose arrays they have, and rows that are cut into pieces."""
+"""Matrices in CSR as operands: whose arrays they have, and rows that are cut into segments."""
 
 from __future__ import annotations
 
@@ -75,11 +75,11 @@ def test_only_sums_of_float32_need_short_rows(monkeypatch):
     assert not matrix.has_long_rows("float32"), "there are more elements, but not in one row"
 
 
-def test_long_rows_are_cut_into_pieces_that_share_the_values(monkeypatch):
-    monkeypatch.setattr(long_rows, "PIECE_ELEMENTS", 3)
+def test_long_rows_are_cut_into_segments_that_share_the_values(monkeypatch):
+    monkeypatch.setattr(long_rows, "SEGMENT_ELEMENTS", 3)
     matrix = csr_matrix(SCIPY)
-    pieces, starts = matrix.cut_rows()
-    assert pieces.arrays["indptr"].tolist() == [0, 3, 3, 6, 7]
+    segments, starts = matrix.cut_rows()
+    assert segments.arrays["indptr"].tolist() == [0, 3, 3, 6, 7]
     assert starts.tolist() == [0, 1, 2]
-    assert pieces.arrays["a"] is matrix.arrays["a"]
-    assert (pieces.rows, pieces.columns, pieces.nnz) == (4, 4, 7)
+    assert segments.arrays["a"] is matrix.arrays["a"]
+    assert (segments.rows, segments.columns, segments.nnz) == (4, 4, 7)

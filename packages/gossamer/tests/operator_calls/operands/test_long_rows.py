@@ -1,4 +1,4 @@
-"""Rows that are cut into pieces: each piece is short, and the pieces of a row are the whole row."""
+"""Rows that are cut into segments: each segment is short, and the segments of a row are the whole row."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from gossamer.operator_calls.operands import long_rows
 def short_blocks():
     """Blocks of 4 elements, so that short rows are cut."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(long_rows, "PIECE_ELEMENTS", 4)
+        patch.setattr(long_rows, "SEGMENT_ELEMENTS", 4)
         yield
 
 
@@ -24,19 +24,19 @@ def short_blocks():
 def test_the_sums_of_blocks_are_those_of_rows(lengths, dtype):
     indptr = np.cumsum([0, *lengths]).astype(dtype)
     values = np.arange(1, indptr[-1] + 1)
-    offsets, starts = long_rows.piece_offsets(indptr)
+    offsets, starts = long_rows.segment_offsets(indptr)
     assert offsets.dtype == dtype
     assert offsets[0] == 0
     assert offsets[-1] == indptr[-1]
     sizes = np.diff(offsets)
     assert np.all((sizes >= 0) & (sizes <= 4))
     assert [*offsets[starts]] == [*indptr[:-1]]
-    pieces = [values[begin:end].sum() for begin, end in itertools.pairwise(offsets)]
+    segments = [values[begin:end].sum() for begin, end in itertools.pairwise(offsets)]
     rows = [values[begin:end].sum() for begin, end in itertools.pairwise(indptr)]
-    assert np.add.reduceat(pieces, starts).tolist() == rows
+    assert np.add.reduceat(segments, starts).tolist() == rows
 
 
-@pytest.mark.parametrize(("length", "pieces"), [(0, 1), (1, 1), (4, 1), (5, 2), (8, 2), (9, 3)])
-def test_a_row_has_no_more_pieces_than_it_needs(length, pieces):
-    offsets, starts = long_rows.piece_offsets(np.array([0, length]))
-    assert (len(offsets) - 1, [*starts]) == (pieces, [0])
+@pytest.mark.parametrize(("length", "segments"), [(0, 1), (1, 1), (4, 1), (5, 2), (8, 2), (9, 3)])
+def test_a_row_has_no_more_segments_than_it_needs(length, segments):
+    offsets, starts = long_rows.segment_offsets(np.array([0, length]))
+    assert (len(offsets) - 1, [*starts]) == (segments, [0])

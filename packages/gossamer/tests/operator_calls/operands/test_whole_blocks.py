@@ -24,14 +24,14 @@ def test_only_partial_blocks_have_conditions(shape, is_whole):
     random = np.random.default_rng(2)
     dense = random.integers(-2, 3, shape) * (random.random(shape) < 0.4)
     A = from_scipy(sparse.csr_array(dense.astype(np.float32)))
-    stored = A.asformat("bsr", block_rows=2, block_columns=4).storage
-    format = format_of_storage(stored)
-    assert format.has_whole_blocks == is_whole
-    module = module_of(PROGRAM, Variant(features=3), format)
+    storage = A.asformat("bsr", block_rows=2, block_columns=4).storage
+    stored_format = format_of_storage(storage)
+    assert stored_format.has_whole_blocks == is_whole
+    module = module_of(PROGRAM, Variant(features=3), stored_format)
     assert bool(collect(If, *module.functions[0].body)) != is_whole
     B = random.integers(-2, 3, (shape[1], 3)).astype(np.float32)
     C = np.full((shape[0], 3), np.nan, np.float32)
-    run(module, StoredMatrix(stored, format).arguments(PROGRAM, {"b": B, "c": C}))
+    run(module, StoredMatrix(storage, stored_format).arguments(PROGRAM, {"b": B, "c": C}))
     np.testing.assert_array_equal(C, dense @ B)
 
 

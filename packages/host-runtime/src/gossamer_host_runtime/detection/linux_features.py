@@ -6,7 +6,7 @@ from gossamer_host_runtime.detection.architecture import architecture
 
 
 def linux_features() -> dict[str, bool] | None:
-    """Return whether this CPU has each of LLVM's features; None on systems of which LLVM is asked."""
+    """Return whether this CPU has each of LLVM's features; None on systems where LLVM detects them."""
     # Imported late: a process has one architecture.
     if architecture() == "aarch64":
         from gossamer_host_runtime.detection.aarch64 import aarch64_features

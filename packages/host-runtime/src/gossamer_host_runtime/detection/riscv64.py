@@ -1,7 +1,7 @@
 """The features of a RISC-V CPU, as Linux tells each process.
 
 The auxiliary vector has a bit for each extension of one letter, and a system call (Linux 6.4) tells the
-others. LLVM asks that system call only, and finds nothing where it is absent.
+others. LLVM uses that system call only, and detects nothing where it is absent.
 
 Source: Linux, arch/riscv/include/uapi/asm/hwcap.h and Documentation/arch/riscv/hwprobe.rst.
 """

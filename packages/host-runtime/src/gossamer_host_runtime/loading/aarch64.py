@@ -37,8 +37,8 @@ def _write_page(image: bytearray, fixup: Fixup) -> None:
     """Write the distance in pages into an `adrp`, whose two lowest bits are apart from the others."""
     pages = (fixup.value >> _PAGE_BITS) - (fixup.address >> _PAGE_BITS)
     _require_signed(pages, bits=21)
-    write_instruction_bits(image, fixup.at, pages, first=29, bits=2)
-    write_instruction_bits(image, fixup.at, pages >> 2, first=5, bits=19)
+    write_instruction_bits(image, fixup.offset, pages, first=29, bits=2)
+    write_instruction_bits(image, fixup.offset, pages >> 2, first=5, bits=19)
 
 
 def _place_in_page(size: int) -> WriteFixup:
@@ -48,7 +48,7 @@ def _place_in_page(size: int) -> WriteFixup:
         offset = fixup.value % (1 << _PAGE_BITS)
         if offset % size:
             raise NeedsLinkerError
-        write_instruction_bits(image, fixup.at, offset // size, first=10, bits=12)
+        write_instruction_bits(image, fixup.offset, offset // size, first=10, bits=12)
 
     return write
 
@@ -58,7 +58,7 @@ def _write_call(image: bytearray, fixup: Fixup) -> None:
         raise NeedsLinkerError
     instructions = fixup.distance // _INSTRUCTION.size
     _require_signed(instructions, bits=_CALL_BITS)
-    write_instruction_bits(image, fixup.at, instructions, first=0, bits=_CALL_BITS)
+    write_instruction_bits(image, fixup.offset, instructions, first=0, bits=_CALL_BITS)
 
 
 def _require_signed(number: int, *, bits: int) -> None:

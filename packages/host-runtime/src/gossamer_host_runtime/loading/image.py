@@ -96,8 +96,8 @@ class _Image(msgspec.Struct, frozen=True):
     addresses: list[int | None]
     firsts: dict[tuple[int, int], Relocation]
 
-    def fixup(self, at: int, value: int) -> Fixup:
-        return Fixup(at, self.base + at, value)
+    def fixup(self, offset: int, value: int) -> Fixup:
+        return Fixup(offset, self.base + offset, value)
 
 
 def relocated_image(
@@ -231,7 +231,7 @@ def _fixup_of_second(image: _Image, number: int, row: Relocation) -> Fixup:
     first = image.firsts.get((symbol.section, symbol.value + row.addend))
     if first is None or start is None:
         raise NeedsLinkerError
-    return replace(_fixup(image, symbol.section, first), at=start + row.offset)
+    return replace(_fixup(image, symbol.section, first), offset=start + row.offset)
 
 
 def _fixup(image: _Image, number: int, row: Relocation) -> Fixup:

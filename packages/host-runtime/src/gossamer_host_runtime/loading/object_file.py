@@ -153,7 +153,7 @@ def without_unwind_tables(code: bytes) -> bytes:
     for number, section in enumerate(object_file.sections):
         is_relocation = section.kind in (RELOCATIONS, PLAIN_RELOCATIONS)
         if number in dropped or (is_relocation and section.info in dropped):
-            struct.pack_into("<I", changed, section.at + 4, _UNUSED)
+            struct.pack_into("<I", changed, section.header_offset + 4, _UNUSED)
     return bytes(changed)
 
 
@@ -182,8 +182,8 @@ def _parse_object(code: bytes) -> ObjectFile:
         raise _MalformedError("its table of sections lies outside the file")
     sections = sections_of(code, header)
     _require_sections(code, header, sections)
-    at = _symbol_table(sections)
-    table = sections[at]
+    number = _symbol_table(sections)
+    table = sections[number]
     names = _string_table(code, sections, table.link)
     rows = code[table.offset : table.offset + table.size]
     symbols = [Symbol(*row) for row in ELF_SYMBOL.iter_unpack(rows)]
@@ -194,7 +194,7 @@ def _parse_object(code: bytes) -> ObjectFile:
         if section.kind in (RELOCATIONS, PLAIN_RELOCATIONS):
             entries = list(_relocations(code, section))
             _require_relocations(code, section, entries, sections=sections, header=header)
-            if section.link != at or any(row.symbol >= len(symbols) for row in entries):
+            if section.link != number or any(row.symbol >= len(symbols) for row in entries):
                 raise _MalformedError("a relocation has no symbol")
             # Relocations of debugging data may name sections that are not loaded.
             if sections[section.info].flags & IN_MEMORY:

@@ -1,4 +1,4 @@
-"""What the relocations of an architecture change in an image of its code."""
+"""The changes that relocations of an architecture make to an image of its code."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Fixup(msgspec.Struct, frozen=True):
     """A place that a relocation changes: its offset in the image, its address, and the value that belongs
     there (the address of a symbol, of its slot or of its veneer, plus the addend)."""
 
-    at: int
+    offset: int
     address: int
     value: int
 
@@ -66,32 +66,32 @@ class RelocationRules(msgspec.Struct, frozen=True):
 
 def write_address(image: bytearray, fixup: Fixup) -> None:
     """Write the value as a number of 64 bits."""
-    struct.pack_into("<Q", image, fixup.at, fixup.value)
+    struct.pack_into("<Q", image, fixup.offset, fixup.value)
 
 
 def write_distance_32(image: bytearray, fixup: Fixup) -> None:
     """Write the distance to the value as a number of 32 bits."""
-    struct.pack_into("<i", image, fixup.at, fixup.distance)
+    struct.pack_into("<i", image, fixup.offset, fixup.distance)
 
 
 def write_distance_64(image: bytearray, fixup: Fixup) -> None:
     """Write the distance to the value as a number of 64 bits."""
-    struct.pack_into("<q", image, fixup.at, fixup.distance)
+    struct.pack_into("<q", image, fixup.offset, fixup.distance)
 
 
 def write_after(layout: struct.Struct, *instructions: int) -> WriteFixup:
     """Return a function that writes the instructions of a veneer, and the value after them."""
 
     def write(image: bytearray, fixup: Fixup) -> None:
-        layout.pack_into(image, fixup.at, *instructions, fixup.value)
+        layout.pack_into(image, fixup.offset, *instructions, fixup.value)
 
     return write
 
 
 def write_instruction_bits(
-    image: bytearray, at: int, number: int, *, first: int, bits: int
+    image: bytearray, offset: int, number: int, *, first: int, bits: int
 ) -> None:
     """Put the lowest bits of a number into the instruction of 32 bits at an offset."""
     mask = (1 << bits) - 1 << first
-    (instruction,) = _INSTRUCTION.unpack_from(image, at)
-    _INSTRUCTION.pack_into(image, at, instruction & ~mask | number << first & mask)
+    (instruction,) = _INSTRUCTION.unpack_from(image, offset)
+    _INSTRUCTION.pack_into(image, offset, instruction & ~mask | number << first & mask)

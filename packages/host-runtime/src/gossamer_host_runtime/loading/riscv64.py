@@ -39,35 +39,35 @@ def _write_upper(image: bytearray, fixup: Fixup) -> None:
     rounded = fixup.distance + _LOWEST_OF_UPPER
     if not -(1 << 31) <= rounded < 1 << 31:
         raise NeedsLinkerError
-    write_instruction_bits(image, fixup.at, rounded >> _LOW_BITS, first=12, bits=20)
+    write_instruction_bits(image, fixup.offset, rounded >> _LOW_BITS, first=12, bits=20)
 
 
 def _write_lower(image: bytearray, fixup: Fixup) -> None:
     """Write the lower bits of the distance into an instruction that adds, loads or jumps."""
-    write_instruction_bits(image, fixup.at, fixup.distance, first=20, bits=12)
+    write_instruction_bits(image, fixup.offset, fixup.distance, first=20, bits=12)
 
 
 def _write_lower_of_store(image: bytearray, fixup: Fixup) -> None:
-    write_instruction_bits(image, fixup.at, fixup.distance, first=7, bits=5)
-    write_instruction_bits(image, fixup.at, fixup.distance >> 5, first=25, bits=7)
+    write_instruction_bits(image, fixup.offset, fixup.distance, first=7, bits=5)
+    write_instruction_bits(image, fixup.offset, fixup.distance >> 5, first=25, bits=7)
 
 
 def _write_call(image: bytearray, fixup: Fixup) -> None:
     _write_upper(image, fixup)
-    write_instruction_bits(image, fixup.at + _WORD.size, fixup.distance, first=20, bits=12)
+    write_instruction_bits(image, fixup.offset + _WORD.size, fixup.distance, first=20, bits=12)
 
 
 def _add(image: bytearray, fixup: Fixup) -> None:
-    _change_word(image, fixup.at, fixup.value)
+    _change_word(image, fixup.offset, fixup.value)
 
 
 def _subtract(image: bytearray, fixup: Fixup) -> None:
-    _change_word(image, fixup.at, -fixup.value)
+    _change_word(image, fixup.offset, -fixup.value)
 
 
-def _change_word(image: bytearray, at: int, difference: int) -> None:
-    (word,) = _WORD.unpack_from(image, at)
-    _WORD.pack_into(image, at, word + difference & 0xFFFFFFFF)
+def _change_word(image: bytearray, offset: int, difference: int) -> None:
+    (word,) = _WORD.unpack_from(image, offset)
+    _WORD.pack_into(image, offset, word + difference & 0xFFFFFFFF)
 
 
 RISCV64_RULES = RelocationRules(

@@ -17,7 +17,7 @@ MAX_STATES = 8192
 """The number of states that are kept. One that was dropped gets another number when it comes again."""
 
 _State: TypeAlias = tuple[Any, ...]
-"""The number of the state before, and what was added."""
+"""The number of the state before, and the constraint that was added."""
 
 _numbers: dict[_State, int] = {}
 _unused = count()

@@ -63,7 +63,7 @@ class OperationBounds(msgspec.Struct, frozen=True):
 
     forms: Callable[[Expr, Binary], Iterator[Affine]]
     relates_operands: bool = True
-    """Whether the forms relate the result to the operands. `OverflowAnalysis` then requires that these do
+    """True if the forms relate the result to the operands. `OverflowAnalysis` then requires that these do
     not overflow."""
 
 

@@ -49,7 +49,7 @@ class AnnotationKind(msgspec.Struct, frozen=True):
     elsewhere: str | None = None
     """The hint of the error for a node on which it has no effect; None if it is kept there."""
     records: str | None = None
-    """What it records about a node `{name}`, which would be wrong without it."""
+    """The fact that it records about a node `{name}`; without it, later steps would be wrong."""
 
 
 ANNOTATIONS: Mapping[str, AnnotationKind] = {
@@ -75,7 +75,7 @@ ANNOTATIONS: Mapping[str, AnnotationKind] = {
         on=("function",),
         value="bool",
         writers=None,
-        readers="check_index_arrays",
+        readers="insert_index_array_checks",
     ),
     COMPOSABLE: AnnotationKind(
         "The iterations of the function are parts of one computation at the coordinate stage: elements are "

@@ -20,10 +20,10 @@ class BinaryKind(msgspec.Struct, frozen=True):
 
     operands: OperandKind
     divides: bool = False
-    """Whether it divides and rounds down: the analyses take it as not defined for an integer that is divided
+    """True if it divides and rounds down: the analyses take it as not defined for an integer that is divided
     by 0, and floats are lowered by `lower_math`."""
     is_affine: bool = False
-    """Whether `affine_of` combines the forms of its operands. Its results must then agree with those of
+    """True if `affine_of` combines the forms of its operands. Its results must then agree with those of
     unbounded integers modulo 2**bits if its operands do."""
 
 

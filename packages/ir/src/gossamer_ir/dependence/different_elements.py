@@ -69,7 +69,7 @@ def _segment(load: Load, function: Function) -> tuple[int, ...] | None:
     """Return the number of the segment from which a load is, if it is known: the relation holds segment by
     segment. Segments of arrays without offsets are their rows."""
     sorted_segments = fact_index(function.facts).about(load.buffer, SortedSegments)
-    has_rows = any(fact.indptr is None for fact in sorted_segments)
+    segments_are_rows = any(fact.indptr is None for fact in sorted_segments)
     numbers: Sequence[int | None] = [integer_value(index) for index in load.indices[:-1]]
     segment = tuple(number for number in numbers if number is not None)
-    return segment if has_rows and len(segment) == len(numbers) else None
+    return segment if segments_are_rows and len(segment) == len(numbers) else None

@@ -81,7 +81,7 @@ def _index_of_slots(facts: tuple[Fact, ...]) -> FactIndex:
 
 
 def _weaken_to_every_slot(fact: Fact, partly_unused: set[str]) -> Fact | None:
-    """Return what a fact says of every slot, None if that is nothing."""
+    """Return the fact that holds for every slot, None if there is none."""
     # A fact about two buffers is also weakened by the unused slots of the second.
     if partly_unused.isdisjoint(buffers_of_fact(fact)):
         return fact

@@ -1,7 +1,7 @@
 """Finds violations of facts about index arrays: bounds, order, distinct values, relations.
 
 Packages that check index arrays search for violations here and report them in their own words. Each
-function reads an array in pieces that fit a cache, and computes the position only if there is a violation.
+function reads an array in chunks that fit a cache, and computes the position only if there is a violation.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import numpy as np
 from gossamer_ir.nodes import Fact
 from gossamer_ir.support.arrays import Array
 
-PIECE = 1 << 16
+CHUNK_ELEMENTS = 1 << 16
 """Elements that are read at once."""
 SEGMENTS = 1 << 14
 """Segments that are compared with those of another array at once."""
@@ -71,9 +71,9 @@ def first_outside(array: Array, *, low: int, high: int) -> int | None:
     elif flat.min().item() >= low and flat.max().item() < high:
         return None
     # The slow search runs only for arrays that are known to have a violation.
-    for start in range(0, flat.size, PIECE):
-        piece = flat[start : start + PIECE]
-        wrong = ~((piece >= low) & (piece < high))
+    for start in range(0, flat.size, CHUNK_ELEMENTS):
+        chunk = flat[start : start + CHUNK_ELEMENTS]
+        wrong = ~((chunk >= low) & (chunk < high))
         if wrong.any():
             return start + int(wrong.argmax())
     return None
@@ -86,9 +86,9 @@ def first_decrease(array: Array) -> tuple[int, int] | None:
     (0, 2)
     """
     for number, row in enumerate(_rows(array)):
-        for low in range(0, row.size - 1, PIECE):
-            piece = row[low : low + PIECE + 1]
-            wrong = piece[1:] < piece[:-1]
+        for low in range(0, row.size - 1, CHUNK_ELEMENTS):
+            chunk = row[low : low + CHUNK_ELEMENTS + 1]
+            wrong = chunk[1:] < chunk[:-1]
             if wrong.any():
                 return number, low + 1 + int(wrong.argmax())
     return None
@@ -112,17 +112,17 @@ def first_unsorted(segments: Segments, *, unique: bool) -> int | None:
     flat, starts, pad = segments
     begin, end = (int(starts[0]), int(starts[-1])) if starts.size else (0, 0)
     is_start: np.ndarray[Any, np.dtype[np.bool_]] | None = None
-    for low in range(begin, end - 1, PIECE):
-        piece = flat[low : min(low + PIECE + 1, end)]
-        bad = compare(piece[1:], piece[:-1])
+    for low in range(begin, end - 1, CHUNK_ELEMENTS):
+        chunk = flat[low : min(low + CHUNK_ELEMENTS + 1, end)]
+        bad = compare(chunk[1:], chunk[:-1])
         if not bad.any():
             continue
         if is_start is None:
             is_start = np.zeros(flat.size + 1, dtype=np.bool_)
             is_start[starts] = True
-        bad &= ~is_start[low + 1 : low + piece.size]
+        bad &= ~is_start[low + 1 : low + chunk.size]
         if pad is not None:
-            bad &= (piece[1:] != pad) | (piece[:-1] != pad)
+            bad &= (chunk[1:] != pad) | (chunk[:-1] != pad)
         if bad.any():
             return low + 1 + int(bad.argmax())
     return None
@@ -147,9 +147,9 @@ def is_distinct(array: Array, *, pad: int | None = None) -> bool:
     if not is_small or largest - smallest >= MAX_LIST_LENGTH * values.size:
         return bool(np.unique(values).size == values.size)
     is_there = np.zeros(largest - smallest + 1, dtype=np.bool_)
-    for low in range(0, values.size, PIECE):
-        piece = values[low : low + PIECE]
-        is_there[piece.astype(np.int64) - smallest if smallest else piece] = True
+    for low in range(0, values.size, CHUNK_ELEMENTS):
+        chunk = values[low : low + CHUNK_ELEMENTS]
+        is_there[chunk.astype(np.int64) - smallest if smallest else chunk] = True
     return int(np.count_nonzero(is_there)) == values.size
 
 
@@ -176,8 +176,10 @@ def first_wrong_product(array: Array, left: Array, right: Array) -> int | None:
     0 if those have another size. No product wraps around unnoticed."""
     if not array.shape == left.shape == right.shape:
         return 0
-    for low in range(0, array.size - 1, PIECE):
-        step, first, second = (_steps(side[low : low + PIECE + 1]) for side in (array, left, right))
+    for low in range(0, array.size - 1, CHUNK_ELEMENTS):
+        step, first, second = (
+            _steps(side[low : low + CHUNK_ELEMENTS + 1]) for side in (array, left, right)
+        )
         size = first.astype(np.float64) * second.astype(np.float64)
         wrong = (step != first * second) | (np.abs(size) >= 2.0**62)
         if wrong.any():
@@ -220,11 +222,11 @@ def first_wrong_word(words: Array, indptr: Array, *, length: int) -> int | None:
     if offsets.size != flat.size + 1:
         return 0
     width = 8 * flat.dtype.itemsize
-    for low in range(0, flat.size, PIECE):
-        piece = flat[low : low + PIECE]
-        wrong = bit_counts(piece) != _steps(offsets[low : low + piece.size + 1])
+    for low in range(0, flat.size, CHUNK_ELEMENTS):
+        chunk = flat[low : low + CHUNK_ELEMENTS]
+        wrong = bit_counts(chunk) != _steps(offsets[low : low + chunk.size + 1])
         if length < width:
-            wrong |= (piece >> piece.dtype.type(length)) != 0
+            wrong |= (chunk >> chunk.dtype.type(length)) != 0
         if wrong.any():
             return low + int(wrong.argmax())
     return None

@@ -52,22 +52,22 @@ def caret_text(module: Module, place: Place) -> str:
         return ""
     text = printed.text.split("\n")
     # The span of a function begins at its decorator; the carets go below the line with its name.
-    at = span.line + text[span.line - 1].startswith("@")
-    end = span.end_column if span.end_line == at else len(text[at - 1])
+    line = span.line + text[span.line - 1].startswith("@")
+    end = span.end_column if span.end_line == line else len(text[line - 1])
     carets = " " * span.column + "^" * max(end - span.column, 1)
     shown: list[str] = []
     last = None
-    for number in _numbers(printed, place, at=at):
+    for number in _numbers(printed, place, line=line):
         if last is not None and number > last + 1:
             shown.append("...")
         shown.append(text[number - 1])
-        if number == at:
+        if number == line:
             shown.append(carets)
         last = number
     return "\n".join(shown)
 
 
-def _numbers(printed: PrintedModule, place: Place, *, at: int) -> Iterable[int]:
+def _numbers(printed: PrintedModule, place: Place, *, line: int) -> Iterable[int]:
     """Return the numbers of the lines to show, in order, counted from 1."""
     whole = printed.spans[place[:2]]
     every = range(whole.line, whole.end_line + 1)
@@ -75,5 +75,5 @@ def _numbers(printed: PrintedModule, place: Place, *, at: int) -> Iterable[int]:
         return every
     above = (printed.spans.get(place[:length]) for length in range(2, len(place)))
     kept = {span.line for span in above if span is not None} | {whole.line + 1}
-    kept |= set(range(at - _AROUND, at + _AROUND + 1))
+    kept |= set(range(line - _AROUND, line + _AROUND + 1))
     return sorted(kept.intersection(every))

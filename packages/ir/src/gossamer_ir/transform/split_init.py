@@ -1,7 +1,8 @@
 """Splits an iteration into its init and its updates.
 
-The init runs in an iteration of its own where the updates do not visit what it initializes, as below fused
-axes, or where several iterations add to what is initialized once: the parts of a decomposed tensor.
+The init runs in an iteration of its own where the updates do not visit all elements that it initializes, as
+below fused axes, or where several iterations add to elements that are initialized once: the parts of a
+decomposed tensor.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What one statement binds, allocates, checks and repeats, by the table of statement kinds."""
+"""Queries by the table of statement kinds: what one statement binds, allocates, checks and repeats."""
 
 from __future__ import annotations
 

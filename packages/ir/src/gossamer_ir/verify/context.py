@@ -14,35 +14,35 @@ from gossamer_ir.nodes import AnyBuffer, Axis, Expr, For, Function, Node, Reduce
 from gossamer_ir.traversal.names import is_identifier
 
 
-class At(msgspec.Struct, frozen=True, gc=False):
-    """The position of a node: a field of its parent node, and an index if the field is a tuple.
+class NodePlace(msgspec.Struct, frozen=True, gc=False):
+    """The place of a node: a field of its parent node, and an index if the field is a tuple.
 
-    A linked list, because one is made for every node, and `place` is called for diagnostics only.
+    A linked list, because one is made for every node, and `path` is called for diagnostics only.
     """
 
-    above: At | None
+    above: NodePlace | None
     field: str
     item: int | None
     depth: int
 
-    def down(self, field: str, item: int | None = None) -> At:
-        """Return the position of a child."""
-        return At(self, field, item, self.depth + 1)
+    def down(self, field: str, item: int | None = None) -> NodePlace:
+        """Return the place of a child."""
+        return NodePlace(self, field, item, self.depth + 1)
 
-    def place(self) -> Place:
+    def path(self) -> Place:
         """Return the path from the root as a tuple of field names and indices."""
         parts: list[str | int] = []
-        at: At | None = self
-        while at is not None:
-            if at.item is not None:
-                parts.append(at.item)
-            if at.field:
-                parts.append(at.field)
-            at = at.above
+        place: NodePlace | None = self
+        while place is not None:
+            if place.item is not None:
+                parts.append(place.item)
+            if place.field:
+                parts.append(place.field)
+            place = place.above
         return tuple(reversed(parts))
 
 
-AT_ROOT = At(None, "", None, 1)
+ROOT_PLACE = NodePlace(None, "", None, 1)
 
 
 IndexShape: TypeAlias = tuple[tuple[object, ...], int]
@@ -57,10 +57,10 @@ class KnownBuffer(msgspec.Struct, frozen=True):
     scope: Scope = "global"
 
 
-ExprCheck: TypeAlias = Callable[["VerifyContext", Any, At], "str | None"]
+ExprCheck: TypeAlias = Callable[["VerifyContext", Any, NodePlace], "str | None"]
 """Checks an expression and returns its dtype, or None if the dtype cannot be determined."""
 
-StmtCheck: TypeAlias = Callable[["VerifyContext", Any, At], None]
+StmtCheck: TypeAlias = Callable[["VerifyContext", Any, NodePlace], None]
 
 
 class Stage(msgspec.Struct, frozen=True):
@@ -111,44 +111,44 @@ class VerifyContext:
         """The enclosing loops."""
         self.lets: dict[str, Expr] = {}
         """The values of lets."""
-        self.calls: list[tuple[str, At]] = []
+        self.calls: list[tuple[str, NodePlace]] = []
         """The functions that it calls, and where."""
-        self.pipelined: list[tuple[For, At]] = []
+        self.pipelined: list[tuple[For, NodePlace]] = []
         """The loops with software pipelining, which are checked last."""
         self._scoped: list[str] = []
         self._is_too_deep = False
 
-    def report(self, code: str, message: str, at: At, *, hint: str = "") -> None:
+    def report(self, code: str, message: str, place: NodePlace, *, hint: str = "") -> None:
         """Add a diagnostic."""
-        self.diagnostics.append(Diagnostic(code, message, at.place(), hint))
+        self.diagnostics.append(Diagnostic(code, message, place.path(), hint))
 
-    def define_name(self, name: str, at: At) -> None:
+    def define_name(self, name: str, place: NodePlace) -> None:
         """Declare the name of a value, axis or buffer: an identifier, unique in its function."""
-        self._define(name, self.names, at)
+        self._define(name, self.names, place)
 
-    def define_label(self, name: str, at: At) -> None:
+    def define_label(self, name: str, place: NodePlace) -> None:
         """Declare the name of a block or iteration, a namespace of its own: only schedules use it."""
-        self._define(name, self.labels, at)
+        self._define(name, self.labels, place)
 
-    def _define(self, name: str, taken: set[str], at: At) -> None:
+    def _define(self, name: str, taken: set[str], place: NodePlace) -> None:
         if name in taken:
-            self.report("verify.name.duplicate", f"The name '{name}' is given twice.", at)
+            self.report("verify.name.duplicate", f"The name '{name}' is given twice.", place)
         elif not is_identifier(name):
-            self.report("verify.name.identifier", f"'{name}' is not an identifier.", at)
+            self.report("verify.name.identifier", f"'{name}' is not an identifier.", place)
         # Also a name that is not an identifier, so that it is reported once.
         taken.add(name)
 
-    def define(self, name: str, dtype: str, at: At) -> None:
+    def define(self, name: str, dtype: str, place: NodePlace) -> None:
         """Declare a variable to the end of the scope."""
-        self.define_name(name, at)
+        self.define_name(name, place)
         # A duplicate is reported, and keeps the first definition: its own would end with an inner scope.
         if name not in self.vars:
             self.vars[name] = dtype
             self._scoped.append(name)
 
-    def define_buffer(self, buffer: AnyBuffer, ndim: int, at: At) -> None:
+    def define_buffer(self, buffer: AnyBuffer, ndim: int, place: NodePlace) -> None:
         """Declare a buffer to the end of the scope."""
-        self.define_name(buffer.name, at)
+        self.define_name(buffer.name, place)
         if buffer.name not in self.buffers:
             self.buffers[buffer.name] = KnownBuffer(buffer.dtype, ndim, buffer.scope)
             self._scoped.append(buffer.name)
@@ -163,20 +163,20 @@ class VerifyContext:
             self.buffers.pop(name, None)
         del self._scoped[mark:]
 
-    def is_too_deep(self, at: At) -> bool:
+    def is_too_deep(self, place: NodePlace) -> bool:
         """Return whether the walk must stop at this depth; reported once per function."""
-        if at.depth <= MAX_DEPTH:
+        if place.depth <= MAX_DEPTH:
             return False
         # Once: every sibling at this depth would be reported otherwise.
         if not self._is_too_deep:
             self._is_too_deep = True
-            self.report("verify.depth", f"Nodes nest deeper than {MAX_DEPTH} levels.", at)
+            self.report("verify.depth", f"Nodes nest deeper than {MAX_DEPTH} levels.", place)
         return True
 
-    def refuse_node(self, node: object, at: At) -> None:
+    def report_node(self, node: object, place: NodePlace) -> None:
         """Report that the stage does not allow a node."""
         self.report(
             "verify.stage.node",
             f"{type(node).__name__} is not allowed here at the stage '{self.stage.name}'.",
-            at,
+            place,
         )

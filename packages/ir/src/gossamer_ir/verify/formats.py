@@ -7,7 +7,7 @@ from gossamer_ir.facts.fact_index import stated_fact_index
 from gossamer_ir.nodes import Distinct, FormatDescription, IndexMap, InRange
 from gossamer_ir.support.message_texts import amount
 from gossamer_ir.traversal.names import is_identifier
-from gossamer_ir.verify.context import AT_ROOT, At, VerifyContext
+from gossamer_ir.verify.context import ROOT_PLACE, NodePlace, VerifyContext
 from gossamer_ir.verify.declarations.axes import check_axes
 from gossamer_ir.verify.declarations.params_and_buffers import check_params
 from gossamer_ir.verify.expressions.check_expr import check_size
@@ -30,32 +30,32 @@ def diagnostics_of_format(description: FormatDescription) -> tuple[Diagnostic, .
     context = VerifyContext(RULES_BY_STAGE["position"], {}, [])
     if not is_identifier(description.name):
         context.report(
-            "verify.name.identifier", f"'{description.name}' is not an identifier.", AT_ROOT
+            "verify.name.identifier", f"'{description.name}' is not an identifier.", ROOT_PLACE
         )
-    check_params(context, description.params, AT_ROOT)
-    check_axes(context, description.axes, AT_ROOT)
+    check_params(context, description.params, ROOT_PLACE)
+    check_axes(context, description.axes, ROOT_PLACE)
     values = (description.buffer, *description.more_buffers)
-    check_buffers(context, (*values, *description.index_arrays), AT_ROOT)
+    check_buffers(context, (*values, *description.index_arrays), ROOT_PLACE)
     if description.map is not None:
-        _check_map(context, description.map, len(description.buffer.axes), AT_ROOT.down("map"))
+        _check_map(context, description.map, len(description.buffer.axes), ROOT_PLACE.down("map"))
     _check_facts(context, description)
     _check_shape(context, description)
     return tuple(context.diagnostics)
 
 
-def _check_map(context: VerifyContext, index_map: IndexMap, ndim: int, at: At) -> None:
+def _check_map(context: VerifyContext, index_map: IndexMap, ndim: int, place: NodePlace) -> None:
     if len(index_map.vars) != ndim:
         context.report(
             "verify.format.map",
             f"The map has {amount(len(index_map.vars), 'variable')}, but the buffer has "
             f"{amount(ndim, 'axis', 'axes')}.",
-            at,
+            place,
         )
     with context.scope():
         for number, name in enumerate(index_map.vars):
-            context.define(name, "int64", at.down("vars", number))
+            context.define(name, "int64", place.down("vars", number))
         for number, result in enumerate(index_map.results):
-            check_size(context, result, at.down("results", number))
+            check_size(context, result, place.down("results", number))
 
 
 def _check_facts(context: VerifyContext, description: FormatDescription) -> None:
@@ -72,7 +72,7 @@ def _check_facts(context: VerifyContext, description: FormatDescription) -> None
                 "verify.format.fact",
                 "A fact of a format says something else than that the values of an index array are distinct, "
                 "or in a range.",
-                AT_ROOT.down("facts", number),
+                ROOT_PLACE.down("facts", number),
                 hint="Expected T.assume(distinct(X)) or T.assume(in_range(X, low, high)); the axes say the "
                 "rest.",
             )
@@ -88,7 +88,7 @@ def _check_shape(context: VerifyContext, description: FormatDescription) -> None
             "verify.format.shape",
             f"The shape has {amount(len(description.shape), 'size')}, but the tensor has "
             f"{amount(ndim, 'dimension')}.",
-            AT_ROOT.down("map"),
+            ROOT_PLACE.down("map"),
         )
     for number, size in enumerate(description.shape):
-        check_size(context, size, AT_ROOT.down("shape", number))
+        check_size(context, size, ROOT_PLACE.down("shape", number))

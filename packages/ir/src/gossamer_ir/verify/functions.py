@@ -8,7 +8,7 @@ from gossamer_ir.core.annotations import COMPOSABLE, is_composable, keys_on
 from gossamer_ir.nodes import AnyBuffer, Buffer, Function
 from gossamer_ir.traversal.buffer_definitions import handles_of
 from gossamer_ir.traversal.buffer_uses import buffers_written
-from gossamer_ir.verify.context import At, VerifyContext
+from gossamer_ir.verify.context import NodePlace, VerifyContext
 from gossamer_ir.verify.declarations.axes import check_axes, check_buffer_axes
 from gossamer_ir.verify.declarations.facts import check_facts, check_relations
 from gossamer_ir.verify.declarations.params_and_buffers import (
@@ -22,31 +22,31 @@ from gossamer_ir.verify.statements.pipelined_loops import check_pipelines
 from gossamer_ir.verify.statements.statement_checks import check_annotations, check_body
 
 
-def check_function(context: VerifyContext, function: Function, at: At) -> None:
+def check_function(context: VerifyContext, function: Function, place: NodePlace) -> None:
     """Check one function at the stage of the context."""
     # Parameters first: axes and buffers bind their handles. Axes come before the buffers over them, whose
     # index arrays determine the shapes that are compared.
-    check_params(context, function.params, at)
+    check_params(context, function.params, place)
     if function.axes and not context.stage.has_axes:
-        context.refuse_node(function.axes[0], at.down("axes", 0))
-    check_axes(context, function.axes, at)
-    check_buffers(context, function.buffers, at)
+        context.report_node(function.axes[0], place.down("axes", 0))
+    check_axes(context, function.axes, place)
+    check_buffers(context, function.buffers, place)
     if function.reducers and not context.stage.has_reducers:
-        context.refuse_node(function.reducers[0], at.down("reducers", 0))
-    check_reducers(context, function.reducers, at)
-    check_relations(context, function.relations, at)
-    check_facts(context, function.facts, function.buffers, at)
+        context.report_node(function.reducers[0], place.down("reducers", 0))
+    check_reducers(context, function.reducers, place)
+    check_relations(context, function.relations, place)
+    check_facts(context, function.facts, function.buffers, place)
     is_marked = context.stage.name == "coordinate" and is_composable(function)
     allowed = keys_on("function") - (set() if is_marked else {COMPOSABLE})
-    check_annotations(context, function.annotations, at, allowed=allowed)
-    check_body(context, function.body, at)
-    # After the body: what it writes and updates is known then.
-    check_aliases(context, function, at)
-    check_shared(context, function, at)
+    check_annotations(context, function.annotations, place, allowed=allowed)
+    check_body(context, function.body, place)
+    # After the body, whose writes and updates are known then.
+    check_aliases(context, function, place)
+    check_shared(context, function, place)
     check_pipelines(context, function)
 
 
-def check_aliases(context: VerifyContext, function: Function, at: At) -> None:
+def check_aliases(context: VerifyContext, function: Function, place: NodePlace) -> None:
     """Check that a pointer that is written has one buffer bound to it, so that a store through one name
     cannot change the elements of another."""
     handles = handles_of(function)
@@ -58,20 +58,20 @@ def check_aliases(context: VerifyContext, function: Function, at: At) -> None:
                 "verify.handle.alias",
                 f"'{handles[name]}' is written, but several buffers are bound to it: "
                 f"{', '.join(others)}.",
-                at,
+                place,
                 hint="Bind one buffer to it, and use only that.",
             )
 
 
-def check_buffers(context: VerifyContext, buffers: tuple[AnyBuffer, ...], at: At) -> None:
+def check_buffers(context: VerifyContext, buffers: tuple[AnyBuffer, ...], place: NodePlace) -> None:
     """Check buffers in order, so that a shape reads earlier buffers only, and bind them to parameters."""
     for number, buffer in enumerate(buffers):
-        inner = at.down("buffers", number)
+        inner = place.down("buffers", number)
         if type(buffer) not in context.stage.buffers:
-            context.refuse_node(buffer, inner)
+            context.report_node(buffer, inner)
         check_buffer(context, buffer, inner)
         if not isinstance(buffer, Buffer):
             check_buffer_axes(context, buffer, inner)
         ndim = len(buffer.shape) if isinstance(buffer, Buffer) else len(buffer.axes)
         context.define_buffer(buffer, ndim, inner)
-    bind_buffers(context, buffers, at)
+    bind_buffers(context, buffers, place)

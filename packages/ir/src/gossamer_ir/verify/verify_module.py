@@ -6,7 +6,7 @@ from gossamer_ir.errors import Diagnostic, VerifyError
 from gossamer_ir.nodes import Function, Module
 from gossamer_ir.support.identity_cache import memoize_by_identity
 from gossamer_ir.support.typed_calls import typed
-from gossamer_ir.verify.context import AT_ROOT, VerifyContext
+from gossamer_ir.verify.context import ROOT_PLACE, VerifyContext
 from gossamer_ir.verify.functions import check_function
 from gossamer_ir.verify.stages.flat import check_calls
 from gossamer_ir.verify.stages.node_checks import RULES_BY_STAGE
@@ -29,14 +29,14 @@ def diagnostics(module: Module) -> tuple[Diagnostic, ...]:
     contexts: dict[str, VerifyContext] = {}
     names = VerifyContext(stage, functions, reported)
     for number, function in enumerate(module.functions):
-        names.define_name(function.name, AT_ROOT.down("functions", number).down("name"))
+        names.define_name(function.name, ROOT_PLACE.down("functions", number).down("name"))
         functions.setdefault(function.name, function)
     if module.entry not in functions:
         message = f"There is no function '{module.entry}' to use as entry."
         reported.append(Diagnostic("verify.module.entry", message, ("entry",)))
     for number, function in enumerate(module.functions):
         context = VerifyContext(stage, functions, reported)
-        check_function(context, function, AT_ROOT.down("functions", number))
+        check_function(context, function, ROOT_PLACE.down("functions", number))
         contexts.setdefault(function.name, context)
     if stage.name == "flat":
         check_calls(contexts, module)

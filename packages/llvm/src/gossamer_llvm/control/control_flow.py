@@ -150,7 +150,7 @@ def emit_guard(emitter: FunctionEmitter, node: Guard) -> None:
     weights = emitter.module.new_metadata('!{!"branch_weights", i32 100000, i32 1}')
     builder.branch(condition.text, good, bad, suffix=f", !prof {weights}")
     builder.begin(bad)
-    number = emitter.module.guarded.index(node.buffer)
+    number = emitter.module.bounds_checked_buffers.index(node.buffer)
     field = builder.value(workspace_address(emitter.workspace, "failed_buffer"))
     builder.line(f"store atomic i64 {number}, ptr {field} monotonic, align 8")
     emitter.fail(str(OUT_OF_BOUNDS))
@@ -166,7 +166,7 @@ def _is_interrupted_in_portions(emitter: FunctionEmitter, node: For) -> bool:
     """Return whether a loop is outermost and may take long, and nothing inside it polls."""
     if not emitter.info.is_entry or emitter.builder.is_in_loop or emitter.module.abi.is_device:
         return False
-    # The function that is asked is one of the library.
+    # The function that answers is one of the library.
     if emitter.form is not None and emitter.form.library_error is not None:
         return False
     # Without a loop inside, a second is about 10^9 iterations;

@@ -1,4 +1,4 @@
-"""Whether a value is invariant in a loop, so that code for the loop may evaluate it once."""
+"""The test that a value is invariant in a loop, so that code for the loop may evaluate it once."""
 
 from __future__ import annotations
 

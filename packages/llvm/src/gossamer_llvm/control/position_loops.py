@@ -108,7 +108,7 @@ def emit_group_loop(
     emitter: FunctionEmitter, loop: For, positions: PositionLoop, *, suffix: str
 ) -> None:
     """Emit a loop that runs as long as a whole group is left; `suffix` is the metadata of its branch. Code
-    after it knows the position where the elements that are left over begin."""
+    after it has the position at which the remaining elements begin."""
     builder = emitter.builder
     first, end = first_position(emitter, positions), emitter.expr(positions.end)
     group = emitter.expr(expr_of(Affine({VScale(): positions.step}, 0)))

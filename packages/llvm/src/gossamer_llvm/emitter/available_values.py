@@ -1,4 +1,4 @@
-"""`AvailableValues`: what has been computed on all paths to the instruction being emitted."""
+"""`AvailableValues`: values that all paths to the instruction being emitted have computed."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class AvailableValues(msgspec.Struct):
     loads: list[dict[Load, Value]] = msgspec.field(default_factory=lambda: [{}])
     """Those of loads from memory that nothing writes."""
     positions: list[dict[Affine, Value]] = msgspec.field(default_factory=lambda: [{}])
-    """Where loops over groups of vectors ended, by the form of the position."""
+    """The positions at which loops over groups of vectors ended, by their forms."""
 
     @contextlib.contextmanager
     def scope(self) -> Iterator[None]:

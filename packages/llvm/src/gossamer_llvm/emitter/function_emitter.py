@@ -1,4 +1,4 @@
-"""`FunctionEmitter`: emits the nodes of a function by the tables of emitters, with what they share."""
+"""`FunctionEmitter`: emits the nodes of a function by the tables of emitters, with their common state."""
 
 from __future__ import annotations
 
@@ -113,16 +113,16 @@ class FunctionEmitter(msgspec.Struct):
     has_nontemporal_stores: bool = False
     """True if it needs a fence at its end."""
     states: dict[type, Any] = {}
-    """What a target keeps about the function, by its type."""
+    """The state that a target keeps about the function, by its type."""
     body_ends: list[Callable[[], None]] = []
-    """What happens at the ends of the enclosing bodies, besides freeing memory."""
+    """The actions at the ends of the enclosing bodies, besides freeing memory."""
 
     def helper(self, signature: str) -> FunctionEmitter:
         """Return the emitter of another function of the module, which only this one calls."""
         return FunctionEmitter(self.module, self.tables, IRBuilder(signature))
 
     def state(self, kind: type[State]) -> State:
-        """Return what a target keeps about this function, a record without required fields."""
+        """Return the record that a target keeps about this function; its fields have defaults."""
         state: State = self.states.setdefault(kind, kind())
         return state
 
@@ -143,7 +143,7 @@ class FunctionEmitter(msgspec.Struct):
             self.tables.stmts[type(node)](self, node)
 
     def body(self, body: tuple[Stmt, ...]) -> None:
-        """Emit statements, and free at their end what they allocated."""
+        """Emit statements, and free the memory that they allocated at their end."""
         self._enter()
         before, ends = len(self.heap), len(self.body_ends)
         outer = self.builder.location

@@ -1,4 +1,4 @@
-"""`FunctionInfo`: what is known about a function before it is emitted."""
+"""`FunctionInfo`: properties of a function that are known before it is emitted."""
 
 from __future__ import annotations
 

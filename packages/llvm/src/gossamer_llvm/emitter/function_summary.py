@@ -41,7 +41,7 @@ class FunctionSummary(msgspec.Struct, frozen=True):
     replaced: frozenset[tuple[str, tuple[Expr, ...]]]
     """The elements, by buffer and indices, that it binds to variables and stores anew: `t = NEXT[c]`, then
     `NEXT[c] = t + 1`."""
-    guarded: tuple[str, ...]
+    bounds_checked_buffers: tuple[str, ...]
     """Buffers that guards name."""
     aliasing: frozenset[str]
     """Functions to which a call passes the same variable twice, so that their parameters
@@ -66,7 +66,9 @@ def summarize(function: Function) -> FunctionSummary:
         passed=frozenset(name for _, names in passed for name in names),
         written=frozenset(handles),
         replaced=_replaced_elements(body),
-        guarded=tuple(node.buffer for node in body if isinstance(node, CHECKING_STMTS)),
+        bounds_checked_buffers=tuple(
+            node.buffer for node in body if isinstance(node, CHECKING_STMTS)
+        ),
         aliasing=frozenset(name for name, names in passed if len(set(names)) < len(names)),
         has_only_calls=not any(type(node) in _WORKING for node in body),
     )

@@ -18,7 +18,7 @@ class ModuleEmitter(msgspec.Struct):
     abi: Abi
     symbols: Mapping[str, str]
     """The numbered names of its functions."""
-    guarded: tuple[str, ...]
+    bounds_checked_buffers: tuple[str, ...]
     """The buffers that guards name."""
     types: list[str] = []
     declarations: dict[str, str] = {}

@@ -1,4 +1,4 @@
-"""What instructions take: values, and buffers with their addresses."""
+"""Operands of instructions: values, and buffers with their addresses."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`VarBindings`: what the variables of the function being emitted are bound to."""
+"""`VarBindings`: the values to which variables of the function being emitted are bound."""
 
 from __future__ import annotations
 

@@ -165,7 +165,7 @@ def _split_distance(form: Affine) -> tuple[Affine, Affine]:
 
 
 def _in_register(emitter: FunctionEmitter, pointer: str) -> str:
-    """Return the same pointer, as the result of no instruction that LLVM knows.
+    """Return the same pointer, as the result of an instruction that LLVM cannot analyze.
 
     Then LLVM computes it once for all vectors of a row. Otherwise it adds the row to the start of the buffer
     in each addressing mode, for which the processor splits a multiply-add in two operations (measured on

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from gossamer_ir.script import parse_module
-from gossamer_llvm import Abi, avx512_lowering, emit
+from gossamer_llvm import Abi, avx512_lowering, emit_llvm_ir
 
 AVX512 = avx512_lowering()
 TEXT = """
@@ -31,7 +31,7 @@ def emitted(*, dtype="float32", size=32, lanes=8, value="W[INDEX]", lowering=AVX
     text = TEXT.replace("VALUE", value).replace("INDEX", index).replace("DTYPE", dtype)
     flat = parse_module(text.replace("SIZE", str(size)).replace("LANES", str(lanes)))
     abi = Abi("x86_64-unknown-linux-gnu", inserted_lanes=1)
-    return emit(flat, abi=abi, lowering=lowering)
+    return emit_llvm_ir(flat, abi=abi, lowering=lowering)
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from gossamer_ir.errors import UnsupportedError
 from gossamer_ir.script import parse_module
-from gossamer_llvm import emit, sme_lowering
+from gossamer_llvm import emit_llvm_ir, sme_lowering
 
 LOWERING = sme_lowering(attributes=("vscale_range(1,16)", '"aarch64_pstate_sm_body"'))
 
@@ -31,7 +31,7 @@ def emitted(sme):
     """The LLVM text of statements over the float32 arrays X and Y and the float16 array Z."""
 
     def text(*lines, lowering=LOWERING, more=""):
-        return emit(flat(*lines, more=more), abi=sme, lowering=lowering)
+        return emit_llvm_ir(flat(*lines, more=more), abi=sme, lowering=lowering)
 
     return text
 
@@ -117,7 +117,7 @@ def test_the_function_runs_in_streaming_mode(emitted, checked):
     assert not re.search(r"call i64 %v", source)
 
 
-def test_other_functions_do_not(emitted):
+def test_functions_without_fragments_do_not_stream(emitted):
     source = emitted("for i in T.serial(n):", "    B[i] = A[i]")
     assert "sme.za.enable" not in source
     assert re.search(r"@gossamer_kernel\(.*\) #0", source)
@@ -213,8 +213,8 @@ def f(a: T.handle, n: T.int64) -> None:
     T.parallel_for("part", "i", {extent}, args=[a, n])
 {CALLING}""")
     if not is_refused:
-        assert "sme.za.enable" in emit(module, abi=sme, lowering=LOWERING)
+        assert "sme.za.enable" in emit_llvm_ir(module, abi=sme, lowering=LOWERING)
         return
     with pytest.raises(UnsupportedError) as caught:
-        emit(module, abi=sme, lowering=LOWERING)
+        emit_llvm_ir(module, abi=sme, lowering=LOWERING)
     assert caught.value.code == "llvm.streaming.call"

@@ -151,7 +151,7 @@ class _BlockLowerer:
         before: list[Stmt] = []
         for block in _blocks_below(loop):
             position = self._init_position(loop, block) if block.init else InitPosition(None)
-            names = [name for name, at in position.marked.items() if at.loop == loop.var]
+            names = [name for name, mark in position.marked.items() if mark.loop == loop.var]
             # The arrays of marks are shared by all loops of the block,
             # but cleared before the outermost of each.
             if names and block.name not in self._marks:
@@ -168,7 +168,7 @@ class _BlockLowerer:
             for buffer in all_buffers(self._function)
             if isinstance(buffer, Buffer) and buffer.name in position.marked
         }
-        repeating = {name: at.repeating for name, at in position.marked.items()}
+        repeating = {name: mark.repeating for name, mark in position.marked.items()}
         around = [item for item in _path_to(loop, block) or () if isinstance(item, For)]
         require_markable(block, shapes, repeating, around, function=self._function)
         return InitMarks(block, shapes, repeating, self._namer)

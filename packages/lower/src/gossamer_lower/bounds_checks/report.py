@@ -1,4 +1,4 @@
-"""Reports the accesses of a flat module that are bounds-checked: where, and what was not proved."""
+"""Reports the bounds-checked accesses of a flat module: their places and unproved conditions."""
 
 from __future__ import annotations
 

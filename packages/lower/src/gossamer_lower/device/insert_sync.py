@@ -1,4 +1,4 @@
-"""Inserts barriers where threads of a block use what others wrote; one thread does what a block does."""
+"""Inserts barriers before threads of a block use data of others; one thread runs statements of a block."""
 
 from __future__ import annotations
 
@@ -38,12 +38,12 @@ from gossamer_lower.lowering_pass import lowering_pass
     pipeline="device",
     after={
         "split_host_device": "it inserts barriers into kernels",
-        "check_stores": "it makes one thread store what stands outside of loops over threads",
+        "verify_stores": "it makes one thread run stores outside of loops over threads",
         "merge_shared_memory": "threads may still read the buffer that was in the same memory before",
     },
 )
 def insert_sync(module: Module) -> Module:
-    """Return a module whose kernels have barriers; one thread does what stands outside of loops over threads.
+    """Return a module whose kernels have barriers; one thread runs statements outside of loops over threads.
 
     A barrier stands before a statement that accesses an element of global or shared memory which another
     thread of the block may have accessed since the last one, if one of them writes. Statements outside of a
@@ -128,7 +128,7 @@ class _Inserter:
                 self._pending = set()
                 return (stmt,)
             case WaitGroup():
-                # What a thread has copied by now is written for the others, whenever it began to.
+                # After the wait, copies of the thread count as its stores, whenever they were begun.
                 self._pending |= self._accesses.copied
                 return (stmt,)
             case AsyncCopy():

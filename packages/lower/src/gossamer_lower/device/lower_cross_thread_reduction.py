@@ -1,4 +1,4 @@
-"""Reductions over the threads of a block: each thread accumulates, and then they combine what they have."""
+"""Reductions over the threads of a block: each thread accumulates, then partial results are combined."""
 
 from __future__ import annotations
 
@@ -190,7 +190,7 @@ class _Lowerer:
     def _store_result(
         self, thread_sum: ThreadSum, total: Expr, threads: list[Var]
     ) -> tuple[list[Stmt], list[Stmt]]:
-        """Return what stands before the loops over threads, and the update of the element in them."""
+        """Return the statements before the loops over threads, and the update of the element in them."""
         store, op = thread_sum.store, thread_sum.reduction.op
         old: Expr = Load(store.buffer, store.indices, dtype_of(store.value))
         # A condition may read an element that exists only if those before it hold.

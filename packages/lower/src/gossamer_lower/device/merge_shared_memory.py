@@ -43,7 +43,7 @@ class _Lifetime(msgspec.Struct, frozen=True):
     pipeline="device",
     after={
         "split_host_device": "it merges buffers of one kernel",
-        "check_stores": "errors name the buffers of the program",
+        "verify_stores": "errors name the buffers of the program",
     },
 )
 def merge_shared_memory(module: Module) -> Module:
@@ -146,7 +146,7 @@ class _LifetimeFinder:
             if buffer is not None and buffer.scope == "shared":
                 self._add(buffer, body[number + 1 :], spans[number + 1 :])
 
-    # Other statements: what they write is written when they have run.
+    # Other statements: their writes are done when they end.
     def _add(
         self, buffer: Buffer, rest: tuple[Stmt, ...], spans: Sequence[tuple[int, int]]
     ) -> None:

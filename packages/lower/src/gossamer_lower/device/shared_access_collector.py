@@ -44,7 +44,7 @@ class SharedAccessCollector:
     write them at some time before they wait for them.
     """
 
-    # Other statements: only a shuffle gives a thread what another one has.
+    # Other statements: only a shuffle reads values of other threads.
     def __init__(self, function: Function, extents: Mapping[str, Expr]) -> None:
         allocated = allocations(stmts(function.body))
         self._private = {buffer.name for buffer in allocated if buffer.scope != "shared"}
@@ -73,7 +73,7 @@ class SharedAccessCollector:
                 collected.update(self._accesses_of(node, context.bound, first))
         return collected
 
-    # Other statements: what they write is written when they have run.
+    # Other statements: their writes are done when they end.
     def _accesses_of(
         self, node: Stmt | Expr, bound: Mapping[str, str], first: frozenset[str]
     ) -> Iterator[SharedAccess]:

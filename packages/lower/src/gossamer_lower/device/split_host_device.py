@@ -93,7 +93,7 @@ class _Splitter:
         self._lets: list[Let] = []
         self._private: list[Allocate] = []
 
-    # Other statements: `_host_stmt` tells what the host does for them; threads run the rest.
+    # Other statements: `_host_stmt` returns the part of the host; threads run the rest.
     def body(self, body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
         """Return a body of the host. Consecutive statements without a grid are one kernel."""
         new: list[Stmt] = []
@@ -118,7 +118,7 @@ class _Splitter:
 
     # Other statements: refused on the host of a grid, or run in a kernel.
     def _host_stmt(self, stmt: Stmt) -> tuple[Stmt, ...] | None:
-        """Return what the host does for a statement; None if a thread runs it."""
+        """Return the statement of the host for one of a kernel; None if a thread runs it."""
         match stmt:
             case Let() if is_on_host(stmt.value):
                 return (stmt,)
@@ -130,7 +130,7 @@ class _Splitter:
                 self._private.append(stmt)
                 return ()
             case Allocate():
-                # What functions get by a pointer is in global memory, whatever scope it has here.
+                # A buffer that functions get by a pointer is in global memory, whatever its scope is.
                 return (Allocate(replace(stmt.buffer, scope="global")),)
             case _ if not has_grid(stmt):
                 return None

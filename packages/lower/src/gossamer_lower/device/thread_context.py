@@ -1,4 +1,4 @@
-"""Where a statement of a kernel is: in which loops over threads, and whether threads get there together."""
+"""The context of a statement of a kernel: loops over threads, and whether threads get there together."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class UniformValues:
     [False, False, True]
     """
 
-    # Other statements: only a shuffle gives a thread what another one has.
+    # Other statements: only a shuffle reads values of other threads.
     def __init__(self, kernel: Function) -> None:
         self._kernel, self._values = kernel, values_of_vars(kernel)
         every = stmts(kernel.body)

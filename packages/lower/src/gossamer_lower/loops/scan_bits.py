@@ -101,7 +101,7 @@ class _BitScanner(SerialLoopVisitor):
             steps.append(Store(rest.name, left.indices, Binary("bitand", left, lower)))
         body = tuple(rewrite(stmt, lambda node: _bit(node, bit_vars)) for stmt in loop.body)
         scanned = replace(loop, body=(*bits, *body, *steps))
-        # What the word reads exists only if the loop has an iteration.
+        # The element that the word loads exists only if the loop has an iteration.
         return if_iterated(loop, (*starts, self.inside(scanned)))
 
     def _calls(self, loop: For) -> list[Call]:

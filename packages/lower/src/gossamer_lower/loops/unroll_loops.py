@@ -81,11 +81,13 @@ def _copies(loop: For, function: Function, namer: Namer) -> tuple[Stmt, ...]:
     lets, body = cse_unrolled(unrolled, loop.var, namer=namer)
     # Without an iteration, the loads of the lets may be out of bounds.
     result: list[Stmt] = list(lets) if extent > 0 else []
-    for at in range(extent):
-        values = {loop.var: add(loop.start, index(at))}
+    for number in range(extent):
+        values = {loop.var: add(loop.start, index(number))}
         result += (
             # The first copy takes the place of the original, so it may keep its names.
-            with_fresh_names(body, namer, values=values) if at else substitute_body(body, values)
+            with_fresh_names(body, namer, values=values)
+            if number
+            else substitute_body(body, values)
         )
     return tuple(result)
 

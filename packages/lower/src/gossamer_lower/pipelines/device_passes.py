@@ -6,17 +6,17 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from gossamer_ir.nodes import Module
-from gossamer_lower.device.check_stores import check_stores
 from gossamer_lower.device.insert_sync import insert_sync
 from gossamer_lower.device.lower_cross_thread_reduction import lower_cross_thread_reduction
 from gossamer_lower.device.merge_shared_memory import merge_shared_memory
 from gossamer_lower.device.pipeline_loops import pipeline_loops
 from gossamer_lower.device.split_host_device import split_host_device
+from gossamer_lower.device.verify_stores import verify_stores
 
 DEVICE_PASSES: tuple[Callable[[Module], Module], ...] = (
     pipeline_loops,
     lower_cross_thread_reduction,
-    check_stores,
+    verify_stores,
     split_host_device,
     merge_shared_memory,
     insert_sync,

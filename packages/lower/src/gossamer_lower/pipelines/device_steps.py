@@ -9,7 +9,7 @@ DEVICE_STEPS: tuple[PipelineStep, ...] = (
     PipelineStep(
         "lower_cross_thread_reduction", "gossamer_lower.device.lower_cross_thread_reduction"
     ),
-    PipelineStep("check_stores", "gossamer_lower.device.check_stores"),
+    PipelineStep("verify_stores", "gossamer_lower.device.verify_stores"),
     PipelineStep("split_host_device", "gossamer_lower.device.split_host_device"),
     PipelineStep("merge_shared_memory", "gossamer_lower.device.merge_shared_memory"),
     PipelineStep("insert_sync", "gossamer_lower.device.insert_sync"),

@@ -14,7 +14,7 @@ from gossamer_lower.blocks.expand_reducers import expand_reducers
 from gossamer_lower.blocks.lower_blocks import lower_blocks
 from gossamer_lower.bounds_checks.hoist_bounds_checks import hoist_bounds_checks
 from gossamer_lower.bounds_checks.insert_bounds_checks import insert_bounds_checks
-from gossamer_lower.host.check_index_arrays import check_index_arrays
+from gossamer_lower.host.insert_index_array_checks import insert_index_array_checks
 from gossamer_lower.host.lower_atomics import lower_atomics
 from gossamer_lower.host.outline_parallel import outline_parallel
 from gossamer_lower.loops.peel_last_iteration import peel_last_iteration
@@ -71,7 +71,7 @@ FLAT_PASSES: tuple[Callable[[Module], Module], ...] = (
     outline_parallel,
     hoist_allocations,
     lower_atomics,
-    check_index_arrays,
+    insert_index_array_checks,
     unswitch_on_alignment,
 )
 """The passes that `lower_to_flat` runs, in this order."""

@@ -48,7 +48,9 @@ FLAT_STEPS: tuple[PipelineStep, ...] = (
     ),
     PipelineStep("lower_atomics", "gossamer_lower.host.lower_atomics", "atomic loops"),
     PipelineStep(
-        "check_index_arrays", "gossamer_lower.host.check_index_arrays", "checked index arrays"
+        "insert_index_array_checks",
+        "gossamer_lower.host.insert_index_array_checks",
+        "checked index arrays",
     ),
     PipelineStep("unswitch_on_alignment", "gossamer_lower.loops.unswitch_on_alignment"),
 )

@@ -30,7 +30,7 @@ class PassManager(msgspec.Struct, frozen=True, kw_only=True):
     """Returns the module to go on with at a position, such as "before lower_blocks"."""
 
     def run(self, module: Module) -> Module:
-        """Return what the passes make of a module. Raise their errors, and `InternalError` for the first one
+        """Return the module after the passes. Raise their errors, and `InternalError` for the first one
         whose result is not verified."""
         for step in self.steps:
             # Also where the pass is not needed: a plugin's pass may add what it acts on.

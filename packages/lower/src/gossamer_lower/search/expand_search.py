@@ -43,7 +43,7 @@ from gossamer_lower.search.search_state import (
 from gossamer_lower.statements.rebuild import with_bodies
 
 _Window: TypeAlias = tuple[str, str, Expr, Expr]
-"""The kind of comparison, the buffer, begin and end: searches that agree in these share a cursor."""
+"""The kind of comparison, the buffer, begin and end: searches that agree in these share a search cursor."""
 
 
 @lowering_pass(
@@ -89,34 +89,34 @@ class _SearchExpander:
         self._dtypes = buffer_dtypes(function)
         self._overflow = overflow_of(function)
 
-    def body(self, body: tuple[Stmt, ...], cursors: dict[_Window, str]) -> tuple[Stmt, ...]:
-        """Expand statements; `cursors` are the cells with the last result of the searches in a window."""
+    def body(self, body: tuple[Stmt, ...], search_cursors: dict[_Window, str]) -> tuple[Stmt, ...]:
+        """Expand statements; `search_cursors` are cells with the last results in windows."""
         # A copy: cursors that are allocated in this body do not exist outside of it.
-        cursors = dict(cursors)
+        search_cursors = dict(search_cursors)
         result: list[Stmt] = []
         shared = _shared_windows(body, self._function)
         for stmt in body:
             for window in dict.fromkeys(_windows(stmt)):
-                is_new = window in shared and window not in cursors
-                # A cursor starts at the begin of the window and moves;
+                is_new = window in shared and window not in search_cursors
+                # A search cursor starts at the begin of the window and moves;
                 # an overflow of its step could not be detected.
                 if is_new and self._is_exact(*window[2:]):
-                    cursors[window] = self._namer.fresh(f"{window[1]}_cursor")
-                    result += allocated_cell(cursors[window], window[2])
-            result += self._stmt(stmt, cursors)
+                    search_cursors[window] = self._namer.fresh(f"{window[1]}_cursor")
+                    result += allocated_cell(search_cursors[window], window[2])
+            result += self._stmt(stmt, search_cursors)
         return tuple(result)
 
-    def _stmt(self, stmt: Stmt, cursors: dict[_Window, str]) -> tuple[Stmt, ...]:
+    def _stmt(self, stmt: Stmt, search_cursors: dict[_Window, str]) -> tuple[Stmt, ...]:
         match stmt:
             case Let(value=Search() as search):
-                expanded, let = self._search(stmt, search, cursors)
+                expanded, let = self._search(stmt, search, search_cursors)
                 return (*expanded, let)
             # Without cursors: under a condition, the shared cursor would not be advanced in each iteration.
             case Let(value=IfThenElse(if_true=Search() as search) as lazy):
                 expanded, let = self._search(stmt, search, {})
                 return search_under(lazy.condition, expanded, let, otherwise=lazy.if_false)
-        # Threads cannot share a cursor.
-        inner = {} if isinstance(stmt, For) and stmt.kind != "serial" else cursors
+        # Threads cannot share a search cursor.
+        inner = {} if isinstance(stmt, For) and stmt.kind != "serial" else search_cursors
         return (with_bodies(stmt, lambda body: self.body(body, inner)),)
 
     def _is_exact(self, begin: Expr, end: Expr) -> bool:
@@ -124,15 +124,15 @@ class _SearchExpander:
         return self._overflow.is_exact(add(sub(end, begin), end))
 
     def _search(
-        self, let: Let, search: Search, cursors: dict[_Window, str]
+        self, let: Let, search: Search, search_cursors: dict[_Window, str]
     ) -> tuple[tuple[Stmt, ...], Let]:
         """Return the statements of a search, and the let of its result."""
         window = _window(search)
-        cursor = None if window is None else cursors.get(window)
-        low = cursor or self._namer.fresh(f"{let.var.name}_low")
+        search_cursor = None if window is None else search_cursors.get(window)
+        low = search_cursor or self._namer.fresh(f"{let.var.name}_low")
         size = self._namer.fresh(f"{let.var.name}_size")
         cells = SearchCells(search, low, size, self._dtypes)
-        if cursor is None:
+        if search_cursor is None:
             start = cells.from_scratch(may_wrap=not self._is_exact(search.begin, search.end))
         else:
             start = cells.from_cursor()

@@ -64,7 +64,7 @@ def merge_searches(module: Module) -> Module:
 
     Each search must be the value of a let. Facts must state that the window is sorted; it must be invariant
     in a serial loop, and the value must be proved not to decrease from one iteration to the next. Each run
-    of the loop has its own cursor, so the loops around it may be parallel. The results do not change.
+    of the loop has its own search cursor, so the loops around it may be parallel. The results do not change.
 
     >>> from gossamer_testkit.examples import program
     >>> from gossamer_testkit.show import body_text
@@ -105,11 +105,11 @@ _MAX_MENTIONS = 4096
 
 
 class _EnclosingLoop(msgspec.Struct):
-    """An enclosing loop, the variables bound in it, and the cursors to allocate before it."""
+    """An enclosing loop, the variables bound in it, and the search cursors to allocate before it."""
 
     loop: For
     bound: set[str]
-    cursors: list[Stmt]
+    search_cursors: list[Stmt]
 
 
 class _SearchMerger:
@@ -141,8 +141,8 @@ class _SearchMerger:
         # Lets are inlined in the range, so that the prover relates it to what is searched for.
         with self._point.inside(self._with_values(loop)):
             body = self.body(loop.body)
-        cursors = self._loops.pop().cursors
-        return (*cursors, replace(loop, body=body))
+        search_cursors = self._loops.pop().search_cursors
+        return (*search_cursors, replace(loop, body=body))
 
     def _with_values(self, loop: For) -> For:
         """Return the loop with the lets in its range inlined."""
@@ -189,7 +189,7 @@ class _SearchMerger:
         cells = SearchCells(search, low, size, self._dtypes)
         is_constant = integer_value(search.begin) is not None
         # Before the loop in which the value varies: the cursor lives across its iterations.
-        enclosing.cursors += allocated_cell(low, search.begin if is_constant else ZERO)
+        enclosing.search_cursors += allocated_cell(low, search.begin if is_constant else ZERO)
         return (*cells.from_before(MAX_LINEAR_STEPS, stop), cells.halving(middle)), Let(
             let.var, cells.result()
         )

@@ -127,8 +127,7 @@ class _LaneReductionCombiner:
         members = {member.at for member in group}
         stored = self._memory_of(group[0].store.buffer)
         later: set[str] = set()
-        # Backwards, so that `later` holds what is written between a member and the place
-        # it moves to.
+        # Backwards, so that `later` is the memory that is written between a member and the place it moves to.
         for at in range(group[-1].at, group[0].at - 1, -1):
             read = set(self._memory_read((body[at],)))
             # A statement between reads the elements, or a member reads what is overwritten before

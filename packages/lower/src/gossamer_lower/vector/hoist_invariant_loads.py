@@ -110,7 +110,7 @@ class _LoadHoister(SerialLoopVisitor):
         )
         bound = (pair for stmt in loop.body for pair in values_after(stmt))
         values = {var.name: value for var, value in bound}
-        # In terms of what is bound before the loop.
+        # In terms of variables that are bound before the loop.
         resolved = {row: resolve(row, values) for row in rows}
         certain = set(_reads_at_start(loop))
         return {
@@ -159,7 +159,7 @@ class _LoadHoister(SerialLoopVisitor):
 
 
 def _reads_at_start(loop: For) -> Iterator[Load | Search]:
-    """Yield what each iteration of a loop reads before anything that may stop it: a load before the loop is
+    """Yield the loads of each iteration of a loop before anything that may stop it: a load before the loop is
     not speculated if the loop has an iteration."""
     for stmt in loop.body:
         if isinstance(stmt, CHECKING_STMTS):

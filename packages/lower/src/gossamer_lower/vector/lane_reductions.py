@@ -203,7 +203,7 @@ class LaneReducer:
         store = reduction.reduction.store
         return (
             not any(outer.var in free_vars(at) for at in store.indices)
-            # What is prefetched could depend on partial sums.
+            # The prefetched address could depend on partial sums.
             and store.buffer not in buffers_accessed(*prefetches)
             and is_invariant(inner.start, outer.body, self._point.function)
             and all(
@@ -216,8 +216,8 @@ class LaneReducer:
         """Return the loop over the elements after the last whole vector, one at a time."""
         remainder = sub(peeled.bound, mul(peeled.whole, inner.extent))
         var = self._namer.fresh(f"{outer.var}_rest")
-        at = {outer.var: peeled.whole, inner.var: index_var(var)}
-        return For(var, ZERO, remainder, substitute_body((store,), at))
+        values = {outer.var: peeled.whole, inner.var: index_var(var)}
+        return For(var, ZERO, remainder, substitute_body((store,), values))
 
     def _peel_bound(self, outer: For, inner: For, reduction: LaneReduction) -> _Peeled | None:
         """Return the part of the condition that is "position < bound" with a bound known before the loop.
@@ -291,9 +291,9 @@ def _is_prefetch(stmt: Stmt) -> bool:
 
 def _masked_remainder(outer: For, inner: For, peeled: _Peeled, *, body: tuple[Stmt, ...]) -> If:
     """Return the accumulation of the last vector, masked, if any of its lanes is below the bound."""
-    at = {outer.var: peeled.whole}
-    reached = substitute(peeled.condition, {**at, inner.var: ZERO})
-    return If(reached, substitute_body(body, at))
+    values = {outer.var: peeled.whole}
+    reached = substitute(peeled.condition, {**values, inner.var: ZERO})
+    return If(reached, substitute_body(body, values))
 
 
 def _has_masked_remainder(loop: For) -> bool:

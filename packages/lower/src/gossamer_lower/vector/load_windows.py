@@ -110,7 +110,7 @@ class _Starts(msgspec.Struct, frozen=True):
         return self.at(self.ramp.lanes.count - 1)
 
     @property
-    def exist(self) -> Expr | None:
+    def condition(self) -> Expr | None:
         """The condition that the offsets of all lanes exist; None if they always do."""
         mask = self.load.predicate
         if mask is None:
@@ -164,13 +164,13 @@ class _WindowLoader(SerialLoopVisitor):
                 and self._facts.holds(vector.buffer, Monotone)
             ):
                 # Lanes without an element may have any offset.
-                is_needed = vector.predicate != mask or _is_below(mask)
+                is_needed = vector.predicate != mask or _is_prefix_mask(mask)
                 load = vector if is_needed else replace(vector, predicate=None, passthrough=None)
-                starts = _Starts(load, ramp) if _is_below(load.predicate) else None
-                return starts if starts is not None and self._exist(starts, loop) else None
+                starts = _Starts(load, ramp) if _is_prefix_mask(load.predicate) else None
+                return starts if starts is not None and self._are_proved(starts, loop) else None
         return None
 
-    def _exist(self, starts: _Starts, loop: For) -> bool:
+    def _are_proved(self, starts: _Starts, loop: For) -> bool:
         """Return whether the offsets of all lanes are proved to exist and not to be negative, given that the
         loop has an iteration and the condition for them holds."""
         if not is_invariant(starts.load, (loop,), self.function):
@@ -178,8 +178,8 @@ class _WindowLoader(SerialLoopVisitor):
         lanes = For(self.namer.fresh("lane"), ZERO, index(starts.ramp.lanes.count), ())
         at = add(starts.ramp.base, index_var(lanes.var))
         with self.point.inside(loop), self.point.inside(lanes):
-            if starts.exist is not None:
-                self.point.assume(starts.exist)
+            if starts.condition is not None:
+                self.point.assume(starts.condition)
             is_natural = self.point.prover.proves_nonnegative(starts.first)
             return is_natural and self.is_in_bounds(starts.load, [at])
 
@@ -210,9 +210,9 @@ class _WindowLoader(SerialLoopVisitor):
         conditions = [Compare("le", sub(starts.last, starts.first), room)]
         extents = dict.fromkeys(self.constant_shapes[name][0] for name in names)
         conditions += [Compare("le", end, extent) for extent in extents]
-        exist = () if starts.exist is None else (starts.exist,)
+        condition = () if starts.condition is None else (starts.condition,)
         is_iterated = Compare("gt", loop.extent, ZERO)
-        fits = short_circuit_conjunction(is_iterated, *exist, *conditions)
+        fits = short_circuit_conjunction(is_iterated, *condition, *conditions)
         assert fits is not None
         return fits
 
@@ -226,7 +226,7 @@ def _without_mask(body: Stmts, starts: _Starts) -> Stmts:
     return simplify_body(rewrite_body(body, lambda node: full if node == mask else None))
 
 
-def _is_below(mask: Expr | None) -> bool:
+def _is_prefix_mask(mask: Expr | None) -> bool:
     """Return whether a load is not masked, or only in its last lanes."""
     match mask:
         case None:

@@ -149,7 +149,7 @@ class _Narrower:
         is_rest_nonnegative = rest is None or (
             isinstance(rest, Broadcast) and self._is_nonnegative(rest.value)
         )
-        # What is known of an index array holds for all its elements.
+        # The facts about an index array hold for all its elements.
         element = Load(load.buffer, tuple(LANE for _ in load.indices), "int32")
         return is_rest_nonnegative and self._point.prover.proves_nonnegative(widen(element))
 

@@ -95,10 +95,10 @@ def grouped_loops(
     rest = sub(groups.bound, mul(count, groups.group))
     extent = floordiv(add(rest, sub(lanes.extent, ONE)), lanes.extent)
     var = namer.fresh(f"{vectors.var}_rest")
-    at = {outer.var: count, vectors.var: index_var(var)}
+    values = {outer.var: count, vectors.var: index_var(var)}
     return (
         replace(outer, extent=count, body=(replace(vectors, body=whole), *prefetches)),
-        For(var, ZERO, extent, substitute_body(masked, at)),
+        For(var, ZERO, extent, substitute_body(masked, values)),
     )
 
 

@@ -8,7 +8,7 @@ import pytest
 from gossamer_ir.errors import UnsupportedError
 from gossamer_ir.interpret import InterpreterError, run
 from gossamer_ir.script import parse_module
-from gossamer_lower import check_stores, lower_to_device, split_host_device
+from gossamer_lower import lower_to_device, split_host_device, verify_stores
 
 THREADS = 'for t in T.thread_binding(8, thread="threadIdx.x"):'
 BLOCKS = 'for b in T.thread_binding(4, thread="blockIdx.x"):'
@@ -121,8 +121,8 @@ def interpret(module):
 @pytest.mark.parametrize("name", RACES)
 def test_accesses_of_one_element_that_nothing_orders_are_refused(name):
     with pytest.raises(UnsupportedError) as caught:
-        check_stores(parse_module(accesses(*RACES[name])))
-    assert caught.value.code == "lower.check_stores.unordered"
+        verify_stores(parse_module(accesses(*RACES[name])))
+    assert caught.value.code == "lower.verify_stores.unordered"
 
 
 @pytest.mark.parametrize("name", RACES)
@@ -134,7 +134,7 @@ def test_the_interpreter_finds_the_races_that_are_refused(name):
 @pytest.mark.parametrize("name", ORDERED)
 def test_accesses_that_are_ordered_or_of_different_elements_are_accepted(name):
     module = parse_module(accesses(*ORDERED[name]))
-    assert check_stores(module) is module
+    assert verify_stores(module) is module
     interpret(lower_to_device(module))
 
 
@@ -146,10 +146,10 @@ def test_a_copy_is_ordered_by_a_barrier_after_the_wait_for_its_group(order):
     copy = ("with T.async_copy():", "    S[t] = X[t]")
     module = parse_module(accesses(*in_block(*copy, *order, "Y[t] = S[7 - t]")))
     if order == WAITED:
-        check_stores(module)
+        verify_stores(module)
     else:
         with pytest.raises(UnsupportedError, match="barrier"):
-            check_stores(module)
+            verify_stores(module)
 
 
 DISJOINT = """
@@ -171,14 +171,14 @@ def f(y: T.handle, p: T.handle, q: T.handle) -> None:
 
 
 def test_elements_that_disjoint_arrays_select_are_different():
-    check_stores(parse_module(DISJOINT.format(fact="disjoint(P, Q)")))
+    verify_stores(parse_module(DISJOINT.format(fact="disjoint(P, Q)")))
     with pytest.raises(UnsupportedError, match=r"blocks of loop 'b'.*P\[0, b\].*kernel of its own"):
-        check_stores(parse_module(DISJOINT.format(fact="subset(P, Q)")))
+        verify_stores(parse_module(DISJOINT.format(fact="subset(P, Q)")))
 
 
 def test_the_error_names_both_accesses():
     with pytest.raises(UnsupportedError) as caught:
-        check_stores(parse_module(accesses(*RACES["a load after a store"])))
+        verify_stores(parse_module(accesses(*RACES["a load after a store"])))
     message = str(caught.value)
     assert "the store at the index 't' and by the load at the index '7 - t'" in message
     assert "elements of 'Y'" in message
@@ -200,7 +200,7 @@ INDICES = (
 
 
 @pytest.mark.parametrize(("first", "second"), [*itertools.product(INDICES[:7], INDICES)])
-def test_what_is_accepted_has_no_race(first, second):
+def test_accesses_are_accepted_exactly_if_they_have_no_race(first, second):
     lines = in_threads(f"Y[{first}] = X[t]", f"X[t] = Y[{second}]")
     module = parse_module(accesses(*lines))
     points = (
@@ -210,6 +210,6 @@ def test_what_is_accepted_has_no_race(first, second):
     has_race = any(a == b and t != u for (a, t), (b, u) in itertools.product(*points))
     if has_race:
         with pytest.raises(UnsupportedError, match="barrier"):
-            check_stores(module)
+            verify_stores(module)
     else:
-        check_stores(module)
+        verify_stores(module)

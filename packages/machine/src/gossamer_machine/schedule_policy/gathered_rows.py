@@ -1,4 +1,4 @@
-"""How rows that a matrix selects from a dense operand are loaded: from aligned addresses, or with prefetches.
+"""Loads of the rows that a matrix selects from a dense operand: from aligned addresses, or with prefetches.
 
 The rules that schedule such loads and the model of the cost of CSR agree on it.
 """
@@ -52,7 +52,7 @@ class RowLoads(msgspec.Struct, frozen=True):
     """The loads of a row that is gathered."""
 
     is_aligned: bool
-    """Whether vectors begin at aligned addresses, one vector more than the features fill."""
+    """True if vectors begin at aligned addresses, one vector more than the features fill."""
     prefetched_tiles: int
     """The number of tiles of features in which rows are prefetched; 0 if they are not."""
 
@@ -131,5 +131,5 @@ def largest_aligned(machine: Machine, stats: Stats | None) -> int:
     >>> [largest_aligned(Machine(shared_cache=4096), stats) for stats in (matrix, None)]
     [4096, 1024]
     """
-    is_in_cache = stats is not None and is_used_often(stats)
-    return machine.shared_cache // (1 if is_in_cache else ALIGNED_DIVISOR)
+    is_reused = stats is not None and is_used_often(stats)
+    return machine.shared_cache // (1 if is_reused else ALIGNED_DIVISOR)

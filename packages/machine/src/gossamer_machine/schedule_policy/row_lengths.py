@@ -1,4 +1,4 @@
-"""What pays by the length of rows: scalar code, rows as lanes, several sums of a row, windows of sorted rows.
+"""Decisions by the length of rows: scalar code, rows as lanes, several sums of a row, windows of sorted rows.
 
 Rules schedule rows by it, a format sorts them, and the models of costs expect what these two do.
 """

@@ -13,7 +13,7 @@ from collections.abc import Mapping, Set
 
 from gossamer_ir.nodes import Module
 from gossamer_schedule.cursor.handles import loop_names
-from gossamer_schedule.result import Result
+from gossamer_schedule.primitive_result import PrimitiveResult
 
 
 class AmbiguousNameWarning(UserWarning):
@@ -26,7 +26,7 @@ class AmbiguousNameWarning(UserWarning):
 
 
 def name_conflicts(
-    before: Module, result: Result, *, made: Set[str] = frozenset()
+    before: Module, result: PrimitiveResult, *, made: Set[str] = frozenset()
 ) -> Mapping[str, str]:
     """Return the existing loops whose names a step would have used, with the loops that it made instead.
 

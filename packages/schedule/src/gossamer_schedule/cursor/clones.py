@@ -51,8 +51,10 @@ def clones_of(
         return {name: namer.fresh(part_name(name, number)) for name in names}
 
     return tuple(
-        _renamed_clone(body, renaming(vars, at), renaming(blocks, at), renaming(buffers, at))
-        for at in range(count)
+        _renamed_clone(
+            body, renaming(vars, number), renaming(blocks, number), renaming(buffers, number)
+        )
+        for number in range(count)
     )
 
 

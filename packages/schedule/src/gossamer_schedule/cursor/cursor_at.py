@@ -256,8 +256,8 @@ def find_by_name(top: Cursor, kind: type[K], name: str) -> list[CursorAt[K]]:
 def _path_of_entry(entry: Any) -> tuple[PathStep, ...]:
     hops: list[PathStep] = []
     while entry[1] is not None:
-        _, above, field, at = entry
-        hops.append(PathStep(above[0], field, at))
+        _, above, field, number = entry
+        hops.append(PathStep(above[0], field, number))
         entry = above
     return tuple(reversed(hops))
 

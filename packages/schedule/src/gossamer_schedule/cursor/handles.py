@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from gossamer_ir.nodes import For, Iteration, Module
 from gossamer_schedule.cursor.cursor_at import addressable_stmts, name_of
 from gossamer_schedule.errors import listing, quote, schedule_error
-from gossamer_schedule.result import Result
+from gossamer_schedule.primitive_result import PrimitiveResult
 
 
 class StmtHandle(str):
@@ -31,7 +31,7 @@ class StmtHandle(str):
 
 
 def forwarded_names(
-    handle: StmtHandle, original: Module, results: Sequence[Result]
+    handle: StmtHandle, original: Module, results: Sequence[PrimitiveResult]
 ) -> tuple[str, ...]:
     """Return the names that a handle stands for after all steps, none if the statement no longer exists.
 
@@ -50,8 +50,8 @@ def forwarded_names(
 
 
 def _results_after(
-    handle: StmtHandle, original: Module, results: Sequence[Result]
-) -> Sequence[Result]:
+    handle: StmtHandle, original: Module, results: Sequence[PrimitiveResult]
+) -> Sequence[PrimitiveResult]:
     """Return the steps after the one whose module the handle was made for."""
     for count in range(len(results), 0, -1):
         if results[count - 1].module is handle.module:
@@ -78,7 +78,7 @@ def loop_names(module: Module) -> frozenset[str]:
     return frozenset(node.var for node in stmts if isinstance(node, For))
 
 
-def current_name(handle: StmtHandle, original: Module, results: Sequence[Result]) -> str:
+def current_name(handle: StmtHandle, original: Module, results: Sequence[PrimitiveResult]) -> str:
     """Return the one name that a handle stands for.
 
     Raises `ScheduleError`: `schedule.handle.invalidated`, `schedule.handle.ambiguous`,

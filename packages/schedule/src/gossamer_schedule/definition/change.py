@@ -13,8 +13,9 @@ from gossamer_schedule.cursor.cursor_at import Cursor
 class Change(msgspec.Struct, frozen=True):
     """The cursor at the changed function, and the names that the primitive made or moved.
 
-    `forwards` and `values` are those of the `Result`. `recorded` holds arguments that the step records
-    instead of the given ones, such as the decision that a sampling step has drawn.
+    `forwards` and `values` are those of the `PrimitiveResult` that the decorator `primitive` makes of it.
+    `recorded` holds arguments that the step records instead of the given ones, such as the decision that a
+    sampling step has drawn.
     """
 
     root: Cursor

@@ -13,14 +13,16 @@ from gossamer_schedule.cursor.cursor_at import Cursor, cursor_at
 from gossamer_schedule.definition.arguments import require_declared_arguments
 from gossamer_schedule.definition.change import Change
 from gossamer_schedule.definition.primitive import primitive
-from gossamer_schedule.result import Result
+from gossamer_schedule.primitive_result import PrimitiveResult
 
 P = ParamSpec("P")
 
 
 def plugin_primitive(
     plugin: str, *, stages: tuple[str, ...]
-) -> Callable[[Callable[Concatenate[Cursor, P], Change]], Callable[Concatenate[Module, P], Result]]:
+) -> Callable[
+    [Callable[Concatenate[Cursor, P], Change]], Callable[Concatenate[Module, P], PrimitiveResult]
+]:
     """Return a decorator that makes a primitive of a plugin, which its hook `gossamer_primitives` returns.
 
     The decorated function is written like a primitive of gossamer, and its arguments are checked in the same
@@ -46,7 +48,7 @@ def plugin_primitive(
 
     def decorate(
         implementation: Callable[Concatenate[Cursor, P], Change],
-    ) -> Callable[Concatenate[Module, P], Result]:
+    ) -> Callable[Concatenate[Module, P], PrimitiveResult]:
         op = f"{plugin}.{implementation.__name__}"
         require_declared_arguments(implementation)
 
@@ -62,7 +64,7 @@ def plugin_primitive(
     return decorate
 
 
-def change_of(result: Result, root: Cursor) -> Change:
+def change_of(result: PrimitiveResult, root: Cursor) -> Change:
     """Return the change that another primitive has made, for a primitive that is made of others.
 
     `root` is the cursor at the function that the primitive was given.

@@ -33,20 +33,22 @@ from gossamer_schedule.definition.step_checks import (
     require_no_private_copies,
 )
 from gossamer_schedule.errors import schedule_error
-from gossamer_schedule.result import Result
+from gossamer_schedule.primitive_result import PrimitiveResult
 
 P = ParamSpec("P")
 
 
 def primitive(
     *, stages: tuple[str, ...], op: str | None = None
-) -> Callable[[Callable[Concatenate[Cursor, P], Change]], Callable[Concatenate[Module, P], Result]]:
+) -> Callable[
+    [Callable[Concatenate[Cursor, P], Change]], Callable[Concatenate[Module, P], PrimitiveResult]
+]:
     """Return a decorator that makes a primitive, which applies to modules of some stages.
 
     The decorated function takes the cursor at a function and the arguments of the step, and returns a
     `Change`. It declares the keyword `function`, which the decorator resolves. The primitive takes a module
-    instead of the cursor, and returns the `Result` with the step of the trace. `op` is the name of the step,
-    by default that of the function.
+    instead of the cursor, and returns the `PrimitiveResult` with the step of the trace. `op` is the name of
+    the step, by default that of the function.
 
     Its errors show the function that it was applied to, and underline the place of the error, or else the
     first loop, block or iteration that the arguments name.
@@ -84,12 +86,12 @@ def primitive(
 
     def decorate(
         implementation: Callable[Concatenate[Cursor, P], Change],
-    ) -> Callable[Concatenate[Module, P], Result]:
+    ) -> Callable[Concatenate[Module, P], PrimitiveResult]:
         name = op or implementation.__name__
         vars(implementation)["op"] = name
 
         @wraps(implementation)
-        def apply(module: Module, /, *args: P.args, **keywords: P.kwargs) -> Result:
+        def apply(module: Module, /, *args: P.args, **keywords: P.kwargs) -> PrimitiveResult:
             # The module first: without it, all other arguments are one place off.
             _require_module(module, name)
             by_name = arguments_by_name(implementation, args)
@@ -125,7 +127,7 @@ class _Shown:
         shown = signature(self.__wrapped__)
         root, *arguments = shown.parameters.values()
         module = root.replace(name="module", annotation="Module")
-        return shown.replace(parameters=[module, *arguments], return_annotation="Result")
+        return shown.replace(parameters=[module, *arguments], return_annotation="PrimitiveResult")
 
 
 def _require_module(module: object, name: str) -> None:
@@ -139,7 +141,7 @@ def _require_module(module: object, name: str) -> None:
 
 def _result(
     implementation: Callable[..., Change], root: CursorAt[Function], arguments: dict[str, Any]
-) -> Result:
+) -> PrimitiveResult:
     """Return the result of a primitive with checked arguments."""
     name = op_of(implementation)
     change = _change(implementation, root, arguments)
@@ -148,7 +150,9 @@ def _result(
     require_annotations_hold(changed, name)
     require_no_private_copies(changed, root.module, name)
     step = Step(name, recorded_arguments(implementation, {**arguments, **change.recorded}))
-    return Result(with_true_regions(changed), change.names, step, change.forwards, change.values)
+    return PrimitiveResult(
+        with_true_regions(changed), change.names, step, change.forwards, change.values
+    )
 
 
 def _change(

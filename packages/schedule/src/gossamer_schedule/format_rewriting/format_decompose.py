@@ -10,8 +10,8 @@ from gossamer_ir.support.typed_calls import typed
 from gossamer_ir.traversal.buffer_definitions import sparse_buffers
 from gossamer_schedule.errors import schedule_error
 from gossamer_schedule.format_rewriting.format_rewrite_rule import FormatRewriteRule
+from gossamer_schedule.primitive_result import PrimitiveResult
 from gossamer_schedule.primitives.coordinate.decompose_format import decompose_format
-from gossamer_schedule.result import Result
 
 
 @typed
@@ -20,7 +20,7 @@ def format_decompose(
     rules: Sequence[FormatRewriteRule],
     *,
     include_format_rewrite_blks: bool = True,
-) -> Result:
+) -> PrimitiveResult:
     """Return the program in which buffers are stored in the formats of rules, as a step `decompose_format`.
 
     It computes the same as the published pass where that is right: the result is initialized once, before all

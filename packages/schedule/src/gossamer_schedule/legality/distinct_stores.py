@@ -22,13 +22,15 @@ def require_distinct_stores(
     Raises `.not_proved`.
     """
     for loop in cursor.nest if nest is None else nest:
-        at = find_loop(cursor.top, loop=loop.var)
-        if not is_race_free(at, buffer_name):
+        loop_cursor = find_loop(cursor.top, loop=loop.var)
+        if not is_race_free(loop_cursor, buffer_name):
             raise schedule_error(
                 f"{cursor.primitive}.not_proved",
                 f"Cannot prove that different points of block '{cursor.node.name}' are different "
                 f"elements of '{buffer_name}'.",
                 needs=difference_text(
-                    loop.var, accesses_below(at)[buffer_name], varying=loops_within((loop,))
+                    loop.var,
+                    accesses_below(loop_cursor)[buffer_name],
+                    varying=loops_within((loop,)),
                 ),
             )

@@ -14,7 +14,11 @@ def buffers_by_iteration(cursor: Cursor) -> tuple[Buffer, ...]:
     # Of a buffer that nothing writes, no element is known to belong to an iteration.
     used = buffers_written((cursor.node,))
     outside = buffers_named(*cursor.replace_with(()).function.body)
-    loops = [at for at in map(cursor.up, range(len(cursor.path))) if isinstance(at.node, For)]
+    loops = [
+        ancestor
+        for ancestor in map(cursor.up, range(len(cursor.path)))
+        if isinstance(ancestor.node, For)
+    ]
     return tuple(
         buffer
         for buffer in cursor.function.buffers

@@ -79,7 +79,7 @@ def require_recomputed(
     if not kept:
         return
     for access in accesses(target.node.body, values=values_at(target), buffers=kept):
-        # Stores overwrite what is left; only loads see it.
+        # Stores overwrite the old value; only loads can observe it.
         if not access.is_store and not _is_computed(cursor, own_loops, access, target=target):
             raise schedule_error(
                 f"{cursor.primitive}.not_proved",

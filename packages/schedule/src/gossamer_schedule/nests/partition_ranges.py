@@ -22,7 +22,7 @@ from gossamer_schedule.nests.init_checks import blocks_with_init
 
 @contextmanager
 def program_point_around(cursor: Cursor) -> Iterator[ProgramPoint]:
-    """Yield what holds before the loop, both where it runs for a block and where it runs for an init.
+    """Yield the conditions before the loop, both where it runs for a block and where it runs for an init.
 
     Inits run before the reduction loops, so nothing is assumed of these and of loops inside them.
     """

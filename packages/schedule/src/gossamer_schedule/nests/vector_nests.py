@@ -98,7 +98,7 @@ def required_vector_nests(outer: Cursor) -> list[VectorNest]:
 
 
 def _body_of(cursor: Cursor) -> Iterator[Cursor]:
-    return (cursor.down("body", at) for at in range(len(cursor.node.body)))
+    return (cursor.down("body", number) for number in range(len(cursor.node.body)))
 
 
 def _required_nests(cursor: Cursor, *, outer: Cursor) -> list[VectorNest]:

@@ -86,9 +86,9 @@ class BufferLayout(msgspec.Struct, frozen=True):
         The result is then out of bounds if the index is.
         """
         leading = [
-            at
-            for at in self.mapped_digits
-            if at.source.var == var_name and at.source.modulus is None
+            mapped
+            for mapped in self.mapped_digits
+            if mapped.source.var == var_name and mapped.source.modulus is None
         ]
         return bool(leading) and all(map(self._is_leading_in_result, leading))
 
@@ -184,7 +184,10 @@ def _is_determined(var_name: str, extent: Expr, mapped_digits: Sequence[MappedDi
     """Return whether the digits of a variable determine its value: they leave no gaps, and the highest,
     and no other, has no modulus."""
     var_digits = [mapped for mapped in mapped_digits if mapped.source.var == var_name]
-    digits = {at.source: Digit(Affine({}, at.source.divisor), at.digit.extent) for at in var_digits}
+    digits = {
+        mapped.source: Digit(Affine({}, mapped.source.divisor), mapped.digit.extent)
+        for mapped in var_digits
+    }
     # A digit that occurs twice would use each element several times.
     order = names_if_gapless(digits) if len(digits) == len(var_digits) else None
     if not order:

@@ -117,7 +117,7 @@ def produced_range(
 
 
 def _common_shape(form: LinearForm, names: Set[str], *, loops: Mapping[str, For]) -> object:
-    """Return what all producers must have in common: the digits of the path, and the count of the others."""
+    """Return the common properties of all producers: the digits of the path, and the count of the others."""
     fixed = frozenset((name, form.terms[name]) for name in form.terms.keys() & names)
     return (fixed, _digit_count(form, form.terms.keys() - names, loops=loops))
 

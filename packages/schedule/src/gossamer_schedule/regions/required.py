@@ -184,7 +184,7 @@ def _required_range(
 
 
 def _point_of_range(cursor: Cursor, access: Access, value: Expr, *, target: Cursor) -> ProgramPoint:
-    """Return a program point with what holds for all values in a range.
+    """Return a program point with the conditions that hold for all values in a range.
 
     The loops that enumerate the range run; conditions of the access are not assumed, because the range also
     contains values without an access.

@@ -1,4 +1,4 @@
-"""What the value that a block stores to an element depends on."""
+"""Dependences of the values that a block stores to its elements."""
 
 from __future__ import annotations
 

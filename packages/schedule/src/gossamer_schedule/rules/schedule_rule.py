@@ -89,7 +89,7 @@ class Rule(Protocol):
 
 
 class RuleRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """A rule and what it declares, from which the table of rules in `docs/schedules.md` is generated."""
+    """A rule and its declarations, from which the table of rules in `docs/schedules.md` is generated."""
 
     name: str
     plan: RuleFunction

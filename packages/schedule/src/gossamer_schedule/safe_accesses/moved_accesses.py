@@ -1,4 +1,4 @@
-"""Rewrites the accesses to a buffer whose elements move; what was out of bounds stays out of bounds."""
+"""Rewrites the accesses to a buffer whose elements move; accesses out of bounds stay out of bounds."""
 
 from __future__ import annotations
 

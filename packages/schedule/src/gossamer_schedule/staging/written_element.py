@@ -151,14 +151,14 @@ def _conditions_around(nest: BlockNest) -> Iterator[Expr]:
     """Yield the conditions around a block that hold for the elements it visits, in terms of its iterators if
     these are bound to loops."""
     block: Block = nest.block.node
-    at = {
+    values = {
         iterator.value.name: index_var(iterator.var)
         for iterator in block.iters
         if isinstance(iterator.value, Var)
     }
     for part in nest.conditions:
         if not free_vars(part) & vars_outside_init(enclosed_block(nest.block)):
-            yield substitute(part, at)
+            yield substitute(part, values)
 
 
 def require_element_exists(cursor: Cursor, element: WrittenElement) -> None:

@@ -36,7 +36,7 @@ def without_outer_blocks(cursor: Cursor) -> Cursor:
             return cursor
         joined = with_init
     values = {iterator.var: iterator.value for iterator in outer.iters}
-    # What the inner predicate loads may not exist where the outer one fails.
+    # The element that the inner predicate loads may not exist where the outer one fails.
     predicate = conjunction_with_inner(outer.predicate, tuple(conjuncts(joined.predicate)))
     joined = replace(joined, predicate=predicate)
     changed = cursor.replace_with(

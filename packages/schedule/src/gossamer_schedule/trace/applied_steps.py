@@ -10,7 +10,7 @@ from gossamer_ir.nodes import Module
 from gossamer_ir.support.as_tuple import as_tuple
 from gossamer_schedule.cursor.ambiguity import name_conflicts, warn_ambiguous_name
 from gossamer_schedule.cursor.handles import StmtHandle, current_name
-from gossamer_schedule.result import Result
+from gossamer_schedule.primitive_result import PrimitiveResult
 from gossamer_schedule.trace.codec import LOWERINGS
 
 
@@ -27,7 +27,7 @@ class AppliedSteps:
 
     def __init__(self, program: Module) -> None:
         self.program = program
-        self.results: list[Result] = []
+        self.results: list[PrimitiveResult] = []
         self._conflicts: list[Mapping[str, str]] = []
 
     def __len__(self) -> int:
@@ -63,7 +63,7 @@ class AppliedSteps:
         """The values that sampling steps have drawn."""
         return {name: value for result in self.results for name, value in result.values.items()}
 
-    def record(self, result: Result) -> None:
+    def record(self, result: PrimitiveResult) -> None:
         """Add the result of a step."""
         earlier_names = {name for earlier in self.results for name in earlier.names}
         self._conflicts.append(name_conflicts(self.module, result, made=earlier_names))

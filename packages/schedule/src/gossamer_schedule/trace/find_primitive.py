@@ -7,10 +7,10 @@ from types import MappingProxyType
 from typing import TypeAlias
 
 from gossamer_schedule.errors import listing, schedule_error
-from gossamer_schedule.result import Result
+from gossamer_schedule.primitive_result import PrimitiveResult
 from gossamer_schedule.trace.primitive_table import PRIMITIVES
 
-PluginPrimitives: TypeAlias = Mapping[str, Callable[..., Result]]
+PluginPrimitives: TypeAlias = Mapping[str, Callable[..., PrimitiveResult]]
 """The primitives of a plugin by their names in steps, `<plugin>.<name>`."""
 
 NO_PLUGIN_PRIMITIVES: PluginPrimitives = MappingProxyType({})
@@ -18,7 +18,7 @@ NO_PLUGIN_PRIMITIVES: PluginPrimitives = MappingProxyType({})
 
 def find_primitive(
     op: str, plugin_primitives: PluginPrimitives = NO_PLUGIN_PRIMITIVES
-) -> Callable[..., Result]:
+) -> Callable[..., PrimitiveResult]:
     """Return the primitive of a step.
 
     Raises `ScheduleError`: `schedule.replay.no_primitive`, and `schedule.replay.no_plugin` if the name is

@@ -7,7 +7,7 @@ from functools import wraps
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from gossamer_ir.nodes import Module
-from gossamer_schedule.result import Result
+from gossamer_schedule.primitive_result import PrimitiveResult
 
 P = ParamSpec("P")
 A = TypeVar("A", bound="AppliesPrimitives")
@@ -16,12 +16,16 @@ A = TypeVar("A", bound="AppliesPrimitives")
 class AppliesPrimitives:
     """An object to which primitives are applied one after another."""
 
-    def apply(self: A, primitive: Callable[..., Result], /, *args: Any, **keywords: Any) -> A:
+    def apply(
+        self: A, primitive: Callable[..., PrimitiveResult], /, *args: Any, **keywords: Any
+    ) -> A:
         """Apply one more primitive and return the object."""
         raise NotImplementedError
 
 
-def fluent(primitive: Callable[Concatenate[Module, P], Result]) -> Callable[Concatenate[A, P], A]:
+def fluent(
+    primitive: Callable[Concatenate[Module, P], PrimitiveResult],
+) -> Callable[Concatenate[A, P], A]:
     """Return the method that applies a primitive; it takes the arguments of the primitive after the module.
 
     Its type is derived from that of the primitive, so that type checkers check calls of the method.

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from importlib import import_module
 
-from gossamer_schedule.result import Result
+from gossamer_schedule.primitive_result import PrimitiveResult
 
 _HOMES = {
     "add_unit_loop": "gossamer_schedule.primitives.loops.add_unit_loop",
@@ -75,7 +75,7 @@ _HOMES = {
 }
 
 
-class PrimitiveTable(Mapping[str, Callable[..., Result]]):
+class PrimitiveTable(Mapping[str, Callable[..., PrimitiveResult]]):
     """Functions by name, of modules that have their names.
 
     >>> table = PrimitiveTable({"split": "gossamer_schedule.primitives.loops.split"})
@@ -85,9 +85,9 @@ class PrimitiveTable(Mapping[str, Callable[..., Result]]):
 
     def __init__(self, homes: Mapping[str, str]) -> None:
         self._homes = homes
-        self._imported: dict[str, Callable[..., Result]] = {}
+        self._imported: dict[str, Callable[..., PrimitiveResult]] = {}
 
-    def __getitem__(self, name: str) -> Callable[..., Result]:
+    def __getitem__(self, name: str) -> Callable[..., PrimitiveResult]:
         if name not in self._imported:
             self._imported[name] = getattr(import_module(self._homes[name]), name)
         return self._imported[name]

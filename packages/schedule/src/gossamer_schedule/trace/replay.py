@@ -10,7 +10,7 @@ from gossamer_ir.support.typed_calls import typed
 from gossamer_schedule.definition.arguments import INTRINSICS, argument_types, takes_intrinsics
 from gossamer_schedule.definition.sampled_values import with_values
 from gossamer_schedule.errors import schedule_error
-from gossamer_schedule.result import Result
+from gossamer_schedule.primitive_result import PrimitiveResult
 from gossamer_schedule.trace.find_primitive import NO_PLUGIN_PRIMITIVES, find_primitive
 
 
@@ -20,8 +20,8 @@ def apply(
     step: Step,
     *,
     intrinsics: Sequence[Intrinsic] = (),
-    primitives: Mapping[str, Callable[..., Result]] = NO_PLUGIN_PRIMITIVES,
-) -> Result:
+    primitives: Mapping[str, Callable[..., PrimitiveResult]] = NO_PLUGIN_PRIMITIVES,
+) -> PrimitiveResult:
     """Return the result of one step of a trace, with the intrinsics of a machine and the primitives of a
     plugin, by their names in steps.
 
@@ -56,7 +56,7 @@ def replay(
     trace: Trace,
     *,
     intrinsics: Sequence[Intrinsic] = (),
-    primitives: Mapping[str, Callable[..., Result]] = NO_PLUGIN_PRIMITIVES,
+    primitives: Mapping[str, Callable[..., PrimitiveResult]] = NO_PLUGIN_PRIMITIVES,
 ) -> Module:
     """Return the module after the steps of a trace, in order. Arguments and errors are those of `apply`.
 
@@ -82,7 +82,7 @@ def replay(
 
 
 def parameters_of(
-    op: str, primitives: Mapping[str, Callable[..., Result]] = NO_PLUGIN_PRIMITIVES
+    op: str, primitives: Mapping[str, Callable[..., PrimitiveResult]] = NO_PLUGIN_PRIMITIVES
 ) -> tuple[str, ...]:
     """Return the arguments of a primitive. Optional ones are followed by `=...`.
 

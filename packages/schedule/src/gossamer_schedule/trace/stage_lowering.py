@@ -11,11 +11,11 @@ from gossamer_ir.nodes import Iteration, Module
 from gossamer_schedule.cursor.cursor_at import addressable_stmts
 from gossamer_schedule.cursor.handles import loop_names
 from gossamer_schedule.errors import schedule_error
-from gossamer_schedule.result import Result
+from gossamer_schedule.primitive_result import PrimitiveResult
 from gossamer_schedule.trace.codec import LOWERINGS
 
 
-def lower_stage(module: Module, lower: Callable[[Module], Module] | None) -> Result:
+def lower_stage(module: Module, lower: Callable[[Module], Module] | None) -> PrimitiveResult:
     """Return the module at the next stage, as the result of a step, which forwards variables of fused axes.
 
     Raises `ScheduleError`: `schedule.lower.last`, `schedule.lower.no_passes`.
@@ -34,7 +34,7 @@ def lower_stage(module: Module, lower: Callable[[Module], Module] | None) -> Res
             hint="Make it with gossamer.schedule(program), or give lower=.",
         )
     after = lower(module)
-    return Result(after, (), Step(op, {}), _fused_loops(module, after))
+    return PrimitiveResult(after, (), Step(op, {}), _fused_loops(module, after))
 
 
 def require_lowers(step: Step, module: Module) -> None:

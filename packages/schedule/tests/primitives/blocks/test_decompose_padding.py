@@ -61,7 +61,7 @@ BESIDE = (
 )
 
 
-def test_what_stands_beside_runs_as_often_as_before(program):
+def test_statements_beside_the_block_run_as_often_as_before(program):
     text = BESIDE.format(rows="8", columns="4", padding="2.0", inside="vi >= 1 and vj >= 1")
     module = program(text)
     builder = ScheduleBuilder(module).decompose_padding("pad", loop="i")

@@ -160,7 +160,7 @@ GOING_ON = {
 
 @pytest.mark.parametrize("body", GOING_ON.values(), ids=GOING_ON)
 @pytest.mark.parametrize("n", [0, 1, 5])
-def test_what_goes_on_from_old_values_loads_them(body, n):
+def test_a_cache_of_accumulated_elements_loads_their_old_values(body, n):
     text = f"""
 @T.prim_func
 def f(x: T.handle, v: T.handle, m: T.int64, n: T.int64) -> None:

@@ -81,7 +81,7 @@ def test_maps_of_symbolic_shapes():
 
 
 STEPS = {
-    "panels": ("i, k -> k // 4, i, k % 4", "0.0"),
+    "tiles": ("i, k -> k // 4, i, k % 4", "0.0"),
     "transposed": ("i, k -> k, i", None),
     "rows apart": ("i, k -> i % 3, i // 3, k", "nan"),
 }

@@ -64,7 +64,7 @@ def test_bound_loops_compute_the_same(require_spmm, features):
     assert code_of(builder.bind, "k_0", thread="threadIdx.x") == "schedule.bind.duplicate"
 
 
-def test_what_is_started_has_as_many_threads_everywhere():
+def test_a_thread_loop_of_varied_extent_is_refused():
     """The lengths of rows differ between the iterations over rows."""
     builder = ScheduleBuilder(examples.SPMM).bind("i", thread="blockIdx.x")
     assert code_of(builder.bind, "j", thread="blockIdx.y") == "schedule.bind.extent"

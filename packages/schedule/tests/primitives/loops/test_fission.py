@@ -72,7 +72,7 @@ def test_statements_that_later_iterations_disturb_stay_together(program, name):
 
 
 @pytest.mark.parametrize("name", UNKNOWN)
-def test_what_is_not_known_is_not_proved(program, name):
+def test_fission_is_refused_if_independence_is_not_proved(program, name):
     assert (
         reason_of(ScheduleBuilder(program(pair(*UNKNOWN[name]))).fission, "i")
         == "fission.not_proved"

@@ -110,7 +110,7 @@ def test_a_copy_does_not_move_into_a_loop_that_runs_in_parallel():
     assert caught.value.code == "schedule.reverse_compute_at.kind"
 
 
-def test_what_no_iteration_shares_is_not_marked(program):
+def test_elements_of_one_iteration_are_not_marked_atomic(program):
     module = program("""
 for i in T.serial(8):
     with T.block("add"):
@@ -238,7 +238,7 @@ ILLEGAL = {
 
 
 @pytest.mark.parametrize("name", ILLEGAL)
-def test_what_is_shared_is_only_accumulated(name):
+def test_elements_with_other_accesses_are_not_made_atomic(name):
     with pytest.raises(ScheduleError, match="more to them") as caught:
         parallel(several(*ILLEGAL[name]), "i", accumulate="atomic")
     assert caught.value.code == "schedule.parallel.no_reduction"

@@ -89,7 +89,7 @@ def test_a_vector_of_a_cache_line_is_aligned_by_itself():
 )
 def test_narrow_vectors_are_aligned_to_long_rows_only(features, bits, reason):
     machine = replace(MACHINE, least_vector_bits=bits)
-    tiling = gather_tiling(gather(features), machine, stats=None, has_rows=True)
+    tiling = gather_tiling(gather(features), machine, stats=None, has_cacheable_accumulators=True)
     require(tiling.aligning, reason)
 
 

@@ -178,7 +178,7 @@ def test_neither_padding_nor_an_init_makes_a_difference(old, new):
     assert block_spmm(module) == expected is not None
 
 
-def test_what_holds_no_element_keeps_its_loops():
+def test_blocks_without_elements_have_no_schedule():
     for sizes in ({"height": 0}, {"features": 0}):
         assert block_spmm(sized(COORDINATE, **sizes)) is None
 

@@ -155,7 +155,7 @@ def test_rows_selected_by_positions_are_guarded_so_that_lanes_are_not_combined()
 
 
 @pytest.mark.parametrize(("old", "new"), ALIKE.values(), ids=ALIKE)
-def test_what_is_reduced_does_not_matter(old, new):
+def test_similar_programs_have_the_same_schedule(old, new):
     assert ops(default_schedule(sized(changed(old, new), 40), WIDE)) == VECTORIZED
 
 

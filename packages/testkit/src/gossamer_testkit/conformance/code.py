@@ -43,7 +43,7 @@ class CodeChecks(Checks):
             )
 
     def test_an_artifact_says_what_it_is(self, covered: str, target: str) -> None:
-        """The artifact has the backend, version and target, the module's signature and guarded buffers."""
+        """The artifact has the backend, version, target, signature, and the buffers with bounds checks."""
         program = selected_program(covered)
         artifact, module = self.artifact(program, target), program.module
         require(isinstance(artifact, Artifact), f"It made {artifact!r}; expected an Artifact.")
@@ -56,9 +56,12 @@ class CodeChecks(Checks):
         require(len(spaces) == 1, f"Its arrays are in several memory spaces: {', '.join(spaces)}.")
         expected = signature_of(module, space=spaces.pop(), scratch=artifact.signature.scratch)
         require(artifact.signature == expected, "Its signature is not the module's.")
-        guarded = {check.buffer for check in collect(CHECKING_STMTS, module)}
-        missing = guarded - set(artifact.guarded)
-        require(not missing, f"It does not list the guarded buffers {', '.join(sorted(missing))}.")
+        checked = {check.buffer for check in collect(CHECKING_STMTS, module)}
+        missing = checked - set(artifact.bounds_checked_buffers)
+        require(
+            not missing,
+            f"It does not list the buffers with bounds checks {', '.join(sorted(missing))}.",
+        )
 
     def test_an_artifact_survives_serialization(self, covered: str, target: str) -> None:
         """Encoding and decoding gives an equal artifact, which can be loaded."""

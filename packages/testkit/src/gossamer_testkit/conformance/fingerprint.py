@@ -8,7 +8,14 @@ from msgspec.structs import replace
 
 from gossamer_backend import Artifact
 
-COMPARED_PARTS = ("backend", "backend_version", "target", "signature", "code", "guarded")
+COMPARED_PARTS = (
+    "backend",
+    "backend_version",
+    "target",
+    "signature",
+    "code",
+    "bounds_checked_buffers",
+)
 """The fields of an artifact that must be deterministic; its metadata may hold times."""
 
 

@@ -8,7 +8,14 @@ from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 
-from gossamer_formats import Format, SparseTensor, check_storage, convert, format_named, from_arrays
+from gossamer_formats import (
+    Format,
+    SparseTensor,
+    convert,
+    format_named,
+    from_arrays,
+    require_valid_storage,
+)
 from gossamer_ir.core.axis_kinds import index_handles
 from gossamer_ir.errors import FormatError
 from gossamer_ir.script import parse_format, print_format
@@ -67,7 +74,7 @@ class FormatSuite:
         for source, dense, chosen in self._cases():
             tensor, permutation = convert(source, self.format.name, **chosen)
             np.testing.assert_array_equal(tensor.todense(), dense, err_msg=str(chosen))
-            check_storage(tensor.storage)
+            require_valid_storage(tensor.storage)
             assert permutation is not None
             # -1, the index of a slot without an element, selects the zero at the end.
             values = np.append(source.storage.values, np.float32(0))

@@ -50,9 +50,9 @@ def in_another_process(
         lines = answers.read_text().splitlines() if answers.exists() else []
     fingerprints: dict[str, str] = dict(json.loads(line) for line in lines)
     if done.returncode or len(fingerprints) < len(names):
-        at = next((name for name in names if name not in fingerprints), "the end")
+        first = next((name for name in names if name not in fingerprints), "the end")
         message = done.stderr.decode(errors="replace").strip()[-2000:]
-        fail(f"The process ended with code {done.returncode} at {at}: {message or 'no message'}")
+        fail(f"The process ended with code {done.returncode} at {first}: {message or 'no message'}")
     return fingerprints
 
 

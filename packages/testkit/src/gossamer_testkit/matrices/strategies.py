@@ -47,7 +47,7 @@ def csr_matrices(
         st.lists(_values(special=special), min_size=int(pattern.sum()), max_size=int(pattern.sum()))
     )
     remaining = iter(values)
-    rows = [[(int(at), next(remaining)) for at in np.flatnonzero(row)] for row in pattern]
+    rows = [[(int(column), next(remaining)) for column in np.flatnonzero(row)] for row in pattern]
     return from_rows(
         "drawn",
         width,

@@ -94,7 +94,7 @@ def products_in_groups(
     counts = np.diff(of_key.offsets)
     indptr = np.zeros(panels * count + 1, np.int32)
     np.cumsum(-(-counts // _GROUP_ROWS), out=indptr[1:])
-    # Each place takes a product of its group: those behind the last one take that.
+    # Each place takes a product of its group: places after the last product take this one.
     places = np.arange(indptr[-1] * _GROUP_ROWS)
     key_of_place = np.repeat(np.arange(counts.size), np.diff(indptr) * _GROUP_ROWS)
     numbers = places - indptr[key_of_place].astype(np.int64) * _GROUP_ROWS

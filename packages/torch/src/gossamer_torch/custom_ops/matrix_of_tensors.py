@@ -1,4 +1,4 @@
-"""What operators read of a sparse matrix in CSR, and its product with a dense operand."""
+"""The tensors of a sparse matrix in CSR that operators read, and its product with a dense operand."""
 
 from __future__ import annotations
 

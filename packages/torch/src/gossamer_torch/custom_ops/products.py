@@ -76,14 +76,14 @@ def sparse_product(
     each matrix of a batch if `values` has two dimensions."""
     pattern = kept_pattern(crow, col, columns)
     if values.dim() == 1:
-        matrix = pattern.factor(values, transposed=transposed)
+        matrix = pattern.operand(values, transposed=transposed)
         return tensor_of(gs.spmm(matrix, shared_array(dense)), dense.dtype)
     products = dense.new_empty(
         (len(dense), pattern.count_rows(transposed=transposed), dense.shape[-1])
     )
-    for product, of_one, factor in zip(products, values, dense, strict=True):
-        matrix = pattern.matrix(of_one, transposed=transposed)
-        product.copy_(torch.from_numpy(gs.spmm(matrix, shared_array(factor))))
+    for product, matrix_values, dense_matrix in zip(products, values, dense, strict=True):
+        matrix = pattern.matrix(matrix_values, transposed=transposed)
+        product.copy_(torch.from_numpy(gs.spmm(matrix, shared_array(dense_matrix))))
     return products
 
 

@@ -89,7 +89,7 @@ class GCNConv(torch.nn.Module):
         return matrix
 
     def propagation_matrix(self, matrix: SparseMatrix) -> SparseMatrix:
-        """Return the matrix with loops and normalized weights, as the layer wants."""
+        """Return the matrix with loops and normalized weights, as the options of the layer say."""
         if self.add_self_loops:
             weight = 2.0 if self.improved else 1.0
             matrix = with_self_loops(matrix, matrix.values.new_full((matrix.shape[0],), weight))

@@ -1,4 +1,4 @@
-"""Which weights of a dense matrix remain when it is pruned by magnitude."""
+"""The weights of a dense matrix that remain when it is pruned by magnitude."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What threads share: the work, the time to start them, and copies that others have made."""
+"""Costs that threads share: the work, the time to start them, and copies that others have made."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""How a product with an N:M matrix is computed: models of bytes and operations."""
+"""The choice how a product with an N:M matrix is computed: models of bytes and operations."""

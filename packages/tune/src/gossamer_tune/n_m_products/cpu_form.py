@@ -1,4 +1,4 @@
-"""How a product with a 2:4 matrix is computed on the CPU of this machine: a model of bytes and operations.
+"""The form of a product with a 2:4 matrix on the CPU of this machine, by a model of bytes and operations.
 
 The kernel for 2:4 reads an index and a row of the dense operand for each slot, as a product in CSR does, and
 also sorts out the slots of a group. Dense products have twice as many operations, which the library of NumPy

@@ -1,4 +1,4 @@
-"""How a product with an N:M matrix is computed on a GPU: a model of bytes and operations.
+"""The form of a product with an N:M matrix on a GPU, by a model of bytes and operations.
 
 Sparse tensor cores skip half of the operations. The kernel for N:M loads its operands from global memory for
 each tile of a warp, and also an index of a byte for each slot. A product of dense blocks has all operations,

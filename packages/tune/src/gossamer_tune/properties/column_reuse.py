@@ -10,11 +10,11 @@ from gossamer_ir.support.arrays import Array
 from gossamer_tune.properties.row_sample import elements_of_rows
 
 MAX_LOOKBACK = 1 << 16
-"""The number of consecutive elements of a piece that are looked back from, and the number of elements before
+"""The number of consecutive elements of a chunk that are looked back from, and the number of elements before
 each among which its column is looked for. Both are sorted in a few milliseconds."""
 
-MAX_PIECES = 4
-"""Maximum number of pieces, spread evenly, since parts of a matrix differ (a Delaunay mesh: the columns of 35
+MAX_CHUNKS = 4
+"""Maximum number of chunks, spread evenly, since parts of a matrix differ (a Delaunay mesh: the columns of 35
 percent of the elements are not among the last 1500, in the middle of 23 percent)."""
 
 
@@ -64,16 +64,16 @@ def column_reuse(
     """Return the reuse of the columns of a matrix in CSR with this many, whose rows are visited in this order
     (None: in theirs), again and again.
 
-    Of many elements, those in a few pieces are looked at.
+    Of many elements, those in a few chunks are looked at.
 
     >>> column_reuse(8, np.array([0, 2, 4]), np.array([3, 7, 5, 3]), np.array([1, 0]))
     ColumnReuse(windows=(0, 1, 2, 4), later=(1.0, 0.75, 0.75, 0.0), columns=8)
     """
     elements = indices.size
     half = min(elements, MAX_LOOKBACK)
-    pieces = min(MAX_PIECES, -(-elements // MAX_LOOKBACK))
-    # The elements before a piece are those of the call before, if it begins with the first one.
-    starts = [piece * elements // pieces - half for piece in range(pieces)]
+    chunks = min(MAX_CHUNKS, -(-elements // MAX_LOOKBACK))
+    # The elements before a chunk are those of the call before, if it begins with the first one.
+    starts = [chunk * elements // chunks - half for chunk in range(chunks)]
     visits = _visits(indptr, indices, order)
     counts = np.zeros(2 * half + 1, np.int64)
     for start in starts:
@@ -84,7 +84,7 @@ def column_reuse(
     windows = np.unique((2 ** (exponents / 2)).astype(np.int64))
     windows = windows[windows <= max(half, 1)]
     reused = (
-        np.cumsum(counts)[windows] / max(pieces * half, 1) if elements else np.zeros(windows.size)
+        np.cumsum(counts)[windows] / max(chunks * half, 1) if elements else np.zeros(windows.size)
     )
     return ColumnReuse((0, *windows.tolist()), (1.0, *(1 - reused).tolist()), columns)
 

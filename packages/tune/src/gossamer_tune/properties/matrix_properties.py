@@ -80,10 +80,9 @@ class MatrixProperties(NamedTuple):
     diagonal_fill: float = 0.0
     """The fraction of the slots of diagonals, in slices of `DIAGONAL_ROWS` rows, that are elements."""
     reuse: ColumnReuse | None = None
-    """How soon columns occur again in the order of the rows."""
+    """The distances after which columns occur again in the order of the rows."""
     ordered_reuse: ColumnReuse | None = None
-    """How soon columns occur again in another order of the rows (`with_row_order`); None if
-    there is none."""
+    """The same for another order of the rows (`with_row_order`); None if there is none."""
 
     @property
     def density(self) -> float:

@@ -14,7 +14,7 @@ from gossamer_cuda_mma_sp.target.gpu import Gpu
 from gossamer_ir.core.math_functions import INSTRUCTIONS
 from gossamer_ir.errors import InternalError
 from gossamer_ir.nodes import Module
-from gossamer_llvm import Abi, emit, nvptx_lowering
+from gossamer_llvm import Abi, emit_llvm_ir, nvptx_lowering
 from gossamer_llvm.optimization import optimize, parse
 from gossamer_llvm.target_machines import cross_target_machine
 from gossamer_lower import lower_to_device, pipeline_loops
@@ -40,7 +40,7 @@ def device_text(module: Module, gpu: Gpu) -> str:
     lowering = nvptx_lowering(
         has_async_copies=has_copies, most_shared_bytes=gpu.architecture.block_memory
     )
-    return emit(kernels_of(module), abi=_abi(gpu), lowering=lowering, script=script)
+    return emit_llvm_ir(kernels_of(module), abi=_abi(gpu), lowering=lowering, script=script)
 
 
 def ptx_text(module: Module, gpu: Gpu) -> str:

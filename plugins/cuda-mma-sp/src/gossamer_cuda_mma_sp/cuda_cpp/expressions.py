@@ -52,7 +52,7 @@ _PRECEDENCE = {
     **dict.fromkeys("+-", 3),
     **dict.fromkeys("*/", 4),
 }
-"""How tightly operators bind."""
+"""The precedences of operators: a higher one binds tighter."""
 
 _NATIVE_FLOATS = ("float32", "float64")
 

@@ -15,7 +15,7 @@ from gossamer_ir.nodes import Buffer, Function, Module, Param
 from gossamer_llvm import (
     SHARED_ALIGNMENT,
     block_shape,
-    guarded_buffers,
+    bounds_checked_buffers,
     is_dynamic_shared,
     shared_memory_of,
     shared_symbol,
@@ -52,9 +52,9 @@ def print_cuda(kernels: Module, symbols: Mapping[str, str]) -> str:
       }
     }
     """
-    guarded = guarded_buffers(kernels)
+    checked = bounds_checked_buffers(kernels)
     printed = (
-        "\n".join(_kernel(kernel, symbols[kernel.name], guarded)) for kernel in kernels.functions
+        "\n".join(_kernel(kernel, symbols[kernel.name], checked)) for kernel in kernels.functions
     )
     return "\n".join((_prelude(), "\n\n".join(printed), ""))
 
@@ -64,11 +64,11 @@ def _prelude() -> str:
     return (files(__package__) / "prelude.cuh").read_text(encoding="utf-8")
 
 
-def _kernel(kernel: Function, symbol: str, guarded: tuple[str, ...]) -> Iterator[str]:
+def _kernel(kernel: Function, symbol: str, checked: tuple[str, ...]) -> Iterator[str]:
     shared = shared_memory_of(kernel)
     is_dynamic = is_dynamic_shared(shared.size)
     offsets = shared.offsets if is_dynamic else {}
-    function = PrintedFunction(guarded, overflow_of(kernel), offsets)
+    function = PrintedFunction(checked, overflow_of(kernel), offsets)
     x, y, z = block_shape(kernel)
     yield f'extern "C" __global__ void __launch_bounds__({x * y * z}) {symbol}('
     yield from (f"{2 * INDENT}{_parameter(function, param)}," for param in kernel.params)

@@ -29,7 +29,7 @@ class PrintedFunction(msgspec.Struct):
     ('row', 'int_', 'NULL_', 'gr_u00f6_u00dfe')
     """
 
-    guarded: tuple[str, ...] = ()
+    bounds_checked_buffers: tuple[str, ...] = ()
     """The buffers of the module that have guards."""
     overflow: OverflowAnalysis | None = None
     """Bounds of its integers; None if nothing is known of them."""

@@ -130,7 +130,7 @@ def _for(function: PrintedFunction, node: For) -> Iterator[str]:
         raise unprintable_error(f"A loop of kind '{node.kind}'")
     else:
         start, extent = operand(function, node.start), operand(function, node.extent)
-        # What is left is counted, since start + extent may wrap around.
+        # The remaining iterations are counted, since start + extent may wrap around.
         left = function.name(f"{node.var} left")
         head = f"for (int64_t {name} = {start}, {left} = {extent}; {left} > 0; ++{name}, --{left})"
         yield from _block(function, head, node.body)
@@ -184,7 +184,10 @@ def _prefetch(function: PrintedFunction, node: Prefetch) -> Iterator[str]:
 
 def _guard(function: PrintedFunction, node: Guard) -> Iterator[str]:
     yield f"if (!({cpp_expr(function, node.condition)})) {{"
-    field, number = workspace_field("failed_buffer"), function.guarded.index(node.buffer)
+    field, number = (
+        workspace_field("failed_buffer"),
+        function.bounds_checked_buffers.index(node.buffer),
+    )
     # Atomic, because several threads may fail.
     yield f"{INDENT}atomicExch(reinterpret_cast<unsigned long long*>(workspace + {field}), {number}ull);"
     yield f"{INDENT}return;"

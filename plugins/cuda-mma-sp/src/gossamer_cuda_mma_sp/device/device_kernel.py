@@ -116,7 +116,7 @@ class DeviceKernel:
             raise ArgumentError(
                 "kernel.out_of_bounds",
                 f"{what} '{self.signature.entry}' stopped before it would have accessed "
-                f"'{self.artifact.guarded[failed]}' out of bounds.",
+                f"'{self.artifact.bounds_checked_buffers[failed]}' out of bounds.",
                 hint="Check the index arrays; the output is incomplete.",
             )
 

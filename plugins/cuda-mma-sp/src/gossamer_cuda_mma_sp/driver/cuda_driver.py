@@ -1,4 +1,4 @@
-"""What a loader of kernels needs of a driver."""
+"""The protocol of drivers: the functions that loading and launching kernels need."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a GPU is, and what a launch on it may ask for."""
+"""The properties of a GPU, and the limits of launches on it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The driver on the functions of the driver API, whoever calls them."""
+"""The driver that calls the functions of the driver API, by the bindings of Python or by ctypes."""
 
 from __future__ import annotations
 
@@ -140,9 +140,11 @@ class LibraryDriver:
         """Run a kernel. The driver copies the arguments before it returns."""
         values = [np.asarray(argument) for argument in arguments]
         pointers = (ctypes.c_void_p * len(values))(*(value.ctypes.data for value in values))
-        at = ctypes.addressof(pointers)
+        arguments_address = ctypes.addressof(pointers)
         shared = function.dynamic_bytes
-        self._calls("cuLaunchKernel", function.handle, *grid, *block, shared, stream, at, 0)
+        self._calls(
+            "cuLaunchKernel", function.handle, *grid, *block, shared, stream, arguments_address, 0
+        )
 
     def wait(self, stream: int | None) -> None:
         """Wait for a stream, or for all."""

@@ -28,7 +28,7 @@ _WORKSPACE = {
     "failed_buffer": workspace_field("failed_buffer"),
 }
 """The last parameter of each kernel: numbers that are set to the initial value before a call. The element
-`failed_buffer` is then an index into `guarded` if a bounds check failed."""
+`failed_buffer` is then an index into `bounds_checked_buffers` if a bounds check failed."""
 
 
 def exported_kernels(artifact: Artifact, symbol: str) -> ExportParts:

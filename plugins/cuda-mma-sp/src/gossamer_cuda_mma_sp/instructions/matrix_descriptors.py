@@ -68,7 +68,7 @@ class MatrixDescriptor(msgspec.Struct, frozen=True):
         (`n_m.descriptor`) if it has a base offset: atoms begin at multiples of their size here."""
         if bits & _BASE_OFFSET:
             raise _descriptor_error(f"base offset is {bits >> 49 & 7}", "0")
-        address, leading, stride = ((bits >> at & _FIELD) * CHUNK_BYTES for at in (0, 16, 32))
+        address, leading, stride = ((bits >> shift & _FIELD) * CHUNK_BYTES for shift in (0, 16, 32))
         return MatrixDescriptor(address, SPAN_BYTES[bits >> 62], stride, leading)
 
 

@@ -14,14 +14,14 @@ class CopiedBytes(msgspec.Struct, frozen=True):
     `groups` are the numbers of the groups of each thread, -1 as long as there is none."""
 
     lanes: LaneNumbers
-    at: LaneNumbers
+    offsets: LaneNumbers
     data: Array
     groups: LaneNumbers
 
     def select_threads(self, chosen: Array) -> CopiedBytes:
         """Return the part of some of the threads."""
         return CopiedBytes(
-            self.lanes[chosen], self.at[chosen], self.data[chosen], self.groups[chosen]
+            self.lanes[chosen], self.offsets[chosen], self.data[chosen], self.groups[chosen]
         )
 
 
@@ -32,7 +32,7 @@ class AsyncCopies:
     >>> both = np.arange(2)
     >>> copies.begin(both, both * 4, np.zeros((2, 4), np.uint8))
     >>> copies.commit(both)
-    >>> [part.at.tolist() for part in copies.wait(both[:1], 0)]
+    >>> [part.offsets.tolist() for part in copies.wait(both[:1], 0)]
     [[0]]
     """
 
@@ -40,9 +40,9 @@ class AsyncCopies:
         self._committed = np.zeros(threads, np.int64)
         self._copies: list[CopiedBytes] = []
 
-    def begin(self, lanes: LaneNumbers, at: LaneNumbers, data: Array) -> None:
+    def begin(self, lanes: LaneNumbers, offsets: LaneNumbers, data: Array) -> None:
         """Add what threads begin to copy."""
-        self._copies.append(CopiedBytes(lanes, at, data, np.full(lanes.size, -1)))
+        self._copies.append(CopiedBytes(lanes, offsets, data, np.full(lanes.size, -1)))
 
     def commit(self, lanes: LaneNumbers) -> None:
         """Make a group of what each of some threads has begun to copy."""

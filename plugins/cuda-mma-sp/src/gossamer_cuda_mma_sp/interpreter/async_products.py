@@ -47,11 +47,11 @@ class AsyncProducts:
         lanes: LaneNumbers,
         registers: tuple[str, ...],
         sums: tuple[str, ...],
-        at: LaneNumbers,
+        addresses: LaneNumbers,
     ) -> None:
         """Add a product that threads begin."""
         groups = np.full(lanes.size, -1)
-        self._begun.append(BegunProduct(lanes, registers, sums, at, groups))
+        self._begun.append(BegunProduct(lanes, registers, sums, addresses, groups))
 
     def commit(self, lanes: LaneNumbers) -> None:
         """Make a group of the products that each of some threads has begun."""

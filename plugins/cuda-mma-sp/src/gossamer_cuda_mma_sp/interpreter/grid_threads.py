@@ -1,4 +1,4 @@
-"""What the instructions of threads read and change."""
+"""The state of threads, which their instructions read and change."""
 
 from __future__ import annotations
 

@@ -104,9 +104,9 @@ class TrackedMemory:
         self._is_unfenced = np.zeros(size, np.bool_)
         self._async_reads = np.zeros(size, np.int64)
 
-    def load(self, at: LaneNumbers, size: int, threads: ThreadNumbers) -> Array:
+    def load(self, addresses: LaneNumbers, size: int, threads: ThreadNumbers) -> Array:
         """Return the bytes of an access of each thread."""
-        part = self._check_addresses(at, size)
+        part = self._check_addresses(addresses, size)
         self._require_written(part)
         # The first value of a loop that exchanges elements is read plainly.
         writers = self._plain_writers(part)
@@ -114,29 +114,29 @@ class TrackedMemory:
         self._note(part, self._reader, self._read_epoch, threads)
         return self._bytes[part]
 
-    def store(self, at: LaneNumbers, data: Array, threads: ThreadNumbers) -> None:
+    def store(self, addresses: LaneNumbers, data: Array, threads: ThreadNumbers) -> None:
         """Store the bytes of each thread."""
-        part = self._check_addresses(at, data.shape[1])
+        part = self._check_addresses(addresses, data.shape[1])
         self._store(part, data, threads)
 
-    def begin_copy(self, at: LaneNumbers, size: int, threads: ThreadNumbers) -> None:
+    def begin_copy(self, addresses: LaneNumbers, size: int, threads: ThreadNumbers) -> None:
         """Begin an asynchronous copy to bytes of each thread. Nothing may access them before its end."""
-        part = self._check_addresses(at, size)
+        part = self._check_addresses(addresses, size)
         self._store(part, self._bytes[part], threads)
         self._is_in_flight[part] = True
 
-    def complete_copy(self, at: LaneNumbers, data: Array, threads: ThreadNumbers) -> None:
+    def complete_copy(self, addresses: LaneNumbers, data: Array, threads: ThreadNumbers) -> None:
         """Store what was copied, as if it were stored now."""
-        self._is_in_flight[at[:, None] + np.arange(data.shape[1])] = False
-        self.store(at, data, threads)
+        self._is_in_flight[addresses[:, None] + np.arange(data.shape[1])] = False
+        self.store(addresses, data, threads)
 
     def fence_stores(self, threads: ThreadNumbers) -> None:
         """Let asynchronous products read what threads stored."""
         self._is_unfenced &= ~np.isin(self._writer, threads.owners)
 
-    def read_asynchronously(self, at: LaneNumbers, threads: ThreadNumbers) -> Array:
+    def read_asynchronously(self, addresses: LaneNumbers, threads: ThreadNumbers) -> Array:
         """Return the bytes that a product reads for all threads of a block while they go on."""
-        part = self._check_addresses(at, 1)
+        part = self._check_addresses(addresses, 1)
         if not self._is_written[part].all():
             raise DeviceFaultError(f"a product reads {self._name} memory that nothing wrote")
         if self._is_unfenced[part].any():
@@ -149,13 +149,13 @@ class TrackedMemory:
         self._note(part, self._reader, self._read_epoch, every)
         return np.ascontiguousarray(self._bytes[part].ravel())
 
-    def keep_async_read(self, at: LaneNumbers) -> None:
+    def keep_async_read(self, addresses: LaneNumbers) -> None:
         """Let nothing write bytes of different offsets while a product reads them."""
-        self._async_reads[at] += 1
+        self._async_reads[addresses] += 1
 
-    def end_async_read(self, at: LaneNumbers) -> None:
+    def end_async_read(self, addresses: LaneNumbers) -> None:
         """End the read of a product, of bytes of different offsets."""
-        self._async_reads[at] -= 1
+        self._async_reads[addresses] -= 1
 
     def _store(self, part: LaneNumbers, data: Array, threads: ThreadNumbers) -> None:
         if len(part) > 1 and np.unique(part).size != part.size:
@@ -173,10 +173,12 @@ class TrackedMemory:
         self._bytes[part], self._is_written[part] = data, True
         self._is_unfenced[part] = True
 
-    def exchange(self, at: LaneNumbers, dtype: np.dtype[Any], threads: ThreadNumbers) -> Array:
+    def exchange(
+        self, addresses: LaneNumbers, dtype: np.dtype[Any], threads: ThreadNumbers
+    ) -> Array:
         """Return the memory as elements of a dtype. Each thread may read and write one of them as one
-        operation, at the offset `at` in bytes, one thread after the other."""
-        part = self._check_addresses(at, dtype.itemsize)
+        operation, at `addresses` in bytes, one thread after the other."""
+        part = self._check_addresses(addresses, dtype.itemsize)
         if self._is_race(self._plain_writers(part), self._write_epoch[part], threads):
             raise DeviceFaultError(
                 f"a thread updates an element of {self._name} memory that another one writes plainly"
@@ -189,12 +191,12 @@ class TrackedMemory:
         whole = self._bytes.size // dtype.itemsize * dtype.itemsize
         return self._bytes[:whole].view(dtype)
 
-    def _check_addresses(self, at: LaneNumbers, size: int) -> LaneNumbers:
+    def _check_addresses(self, addresses: LaneNumbers, size: int) -> LaneNumbers:
         # `count_nonzero` takes a fifth of the time of `any` and `all`, if threads are few.
-        if np.count_nonzero(at % size):
+        if np.count_nonzero(addresses % size):
             raise DeviceFaultError(f"an address in {self._name} memory is not a multiple of {size}")
-        part: LaneNumbers = at[:, None] + np.arange(size)
-        is_outside = (at < 0) | (at + size > self._bytes.size)
+        part: LaneNumbers = addresses[:, None] + np.arange(size)
+        is_outside = (addresses < 0) | (addresses + size > self._bytes.size)
         if np.count_nonzero(is_outside) or np.count_nonzero(self._is_allocated[part]) < part.size:
             raise DeviceFaultError(f"a thread accesses {self._name} memory out of bounds")
         if np.count_nonzero(self._is_in_flight[part]):
@@ -257,15 +259,15 @@ class TrackedMemory:
 class PrivateMemory(TrackedMemory):
     """Bytes of which each thread accesses only its own: there are no races."""
 
-    def load(self, at: LaneNumbers, size: int, threads: ThreadNumbers) -> Array:
+    def load(self, addresses: LaneNumbers, size: int, threads: ThreadNumbers) -> Array:
         """Return the bytes of an access of each thread."""
-        part = self._check_addresses(at, size)
+        part = self._check_addresses(addresses, size)
         self._require_written(part)
         return self._bytes[part]
 
-    def store(self, at: LaneNumbers, data: Array, threads: ThreadNumbers) -> None:
+    def store(self, addresses: LaneNumbers, data: Array, threads: ThreadNumbers) -> None:
         """Store the bytes of each thread."""
-        part = self._check_addresses(at, data.shape[1])
+        part = self._check_addresses(addresses, data.shape[1])
         self._bytes[part], self._is_written[part] = data, True
 
 

@@ -89,7 +89,7 @@ def copy_asynchronously(threads: GridThreads, instruction: Instruction, lanes: L
     if "wait_group" in instruction.suffixes:
         for copy in threads.copies.wait(lanes, int(instruction.operands[0])):
             threads.memory.shared.complete_copy(
-                copy.at, copy.data, threads.memory.owners(copy.lanes)
+                copy.offsets, copy.data, threads.memory.owners(copy.lanes)
             )
         return
     size = int(instruction.operands[2])

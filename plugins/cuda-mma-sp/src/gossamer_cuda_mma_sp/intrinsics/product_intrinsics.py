@@ -42,7 +42,7 @@ class ProductIntrinsic(msgspec.Struct, frozen=True):
     depth: int
     is_sparse: bool = False
     is_of_warpgroup: bool = False
-    """Whether four warps multiply together, with B in shared memory (`wgmma`)."""
+    """True if four warps multiply together, with B in shared memory (`wgmma`)."""
 
     @property
     def name(self) -> str:

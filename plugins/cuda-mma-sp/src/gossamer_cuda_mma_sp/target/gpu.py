@@ -21,10 +21,10 @@ INTERPRETER = "interpreter"
 DRIVERS = ("pycuda", "cuda-bindings", "ctypes", INTERPRETER)
 """The drivers that a target may name. Without one, the first whose package is installed loads kernels."""
 HOST_ARRAYS = ("refuse", "copy")
-"""What happens to arrays of the host: a kernel refuses them, or copies them to the GPU and back."""
+"""The option for arrays of the host: a kernel refuses them, or copies them to the GPU and back."""
 
 LINE_INFO = ("no", "yes")
-"""Whether PTX names the lines of the printed kernels."""
+"""The option for debugging: PTX names the lines of the printed kernels."""
 
 _ERRORS = "cuda"
 """The first part of the codes of errors."""

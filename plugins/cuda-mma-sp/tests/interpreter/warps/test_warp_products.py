@@ -149,7 +149,7 @@ E: ret;
 
 
 @pytest.mark.parametrize(("threads", "count"), [(32, 16), (48, 48), (64, 40)])
-def test_all_lanes_of_a_warp_execute_it(threads, count):
+def test_a_product_that_not_all_lanes_execute_is_a_fault(threads, count):
     program = parse_ptx(DIVERGENT.replace("COUNT", str(count)))["f"]
     with pytest.raises(DeviceFaultError, match="not all lanes of a warp"):
         run_grid(program, GlobalMemory(), grid=(1, 1, 1), block=(threads, 1, 1), arguments=[0])

@@ -19,14 +19,14 @@ from gossamer_generic_cpu.target.cpus import architecture_of, gathers_of, resolv
 from gossamer_ir.core.math_functions import INSTRUCTIONS, instructions_with
 from gossamer_ir.interchange.records import Target
 from gossamer_ir.nodes import Module
-from gossamer_llvm import INSERTED_LANES, Abi, TargetLowering, emit
+from gossamer_llvm import INSERTED_LANES, Abi, TargetLowering, emit_llvm_ir
 from gossamer_llvm.optimization import optimize, parse
 
 # An attribute of the package, which imports an export when it is first used.
 CPU_LOWERINGS: dict[str, Callable[[], TargetLowering]] = {
     "avx512f": lambda: gossamer_llvm.avx512_lowering()
 }
-"""What CPUs with a feature lower to instructions of their own; a CPU has the first whose feature it has."""
+"""The lowering to instructions of CPUs with a feature; a CPU has the first whose feature it has."""
 
 
 class Compiled(msgspec.Struct, frozen=True):
@@ -55,7 +55,7 @@ def abi_of(target: Target) -> Abi:
 
 def llvm_text(module: Module, target: Target) -> str:
     """Return the LLVM IR of a flat module as it is emitted, before any pass."""
-    return emit(module, abi=abi_of(target), lowering=_lowering_of(target))
+    return emit_llvm_ir(module, abi=abi_of(target), lowering=_lowering_of(target))
 
 
 def _lowering_of(target: Target) -> TargetLowering | None:

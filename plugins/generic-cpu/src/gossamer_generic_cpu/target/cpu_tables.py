@@ -90,7 +90,7 @@ _AARCH64 = CpuTable(
 _RISCV64 = CpuTable(
     triple="riscv64-unknown-linux-gnu",
     cpus={"generic": frozenset(), "sifive-u74": frozenset()},
-    # What Linux needs, and its distributions are compiled for.
+    # Linux needs these, and its distributions are compiled for them.
     base=_words("a c d f m"),
     optional=_words("v zba zbb zbs"),
 )

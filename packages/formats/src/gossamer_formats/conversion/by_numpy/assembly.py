@@ -300,15 +300,15 @@ class _Builder:
         length, coordinates = self._sizes.value(axis.length), self._coordinates[axis.name]
         outside = (coordinates < 0) | (coordinates >= length)
         if np.any(outside):
-            at = int(np.argmax(outside))
+            first = int(np.argmax(outside))
             raise FormatError(
                 "format.coordinate",
-                f"The element {self._element(at)} has the coordinate {coordinates[at]} along the axis "
+                f"The element {self._element(first)} has the coordinate {coordinates[first]} along the axis "
                 f"'{axis.name}' of the format '{self._description.name}', whose length is {length}.",
             )
 
-    def _element(self, at: int) -> str:
-        return f"({', '.join(str(array[at]) for array in self._logical)})"
+    def _element(self, number: int) -> str:
+        return f"({', '.join(str(array[number]) for array in self._logical)})"
 
     def _overflow_error(self, axis: Axis, lengths: Array, width: int) -> FormatError:
         fiber = int(np.argmax(lengths > width))

@@ -132,8 +132,8 @@ def _require_map(
         mapped = evaluate_arrays(result, vars, elements=lambda buffer, _: values[buffer])
         wrong = mapped != expected
         if np.any(wrong):
-            at = int(np.argmax(wrong))
-            element = ", ".join(str(array[at]) for array in logical)
+            first = int(np.argmax(wrong))
+            element = ", ".join(str(array[first]) for array in logical)
             raise FormatError(
                 "format.map",
                 f"The map of the format '{description.name}' does not reach the element ({element}).",

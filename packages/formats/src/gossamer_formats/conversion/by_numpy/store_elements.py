@@ -98,10 +98,10 @@ def _merge_duplicates(
     tuples = distinct(elements.coordinates)
     if duplicates == "error":
         repeated = int(np.argmax(tuples.ranks[1:] == tuples.ranks[:-1]))
-        at = ", ".join(str(array[repeated]) for array in elements.coordinates)
+        coordinates = ", ".join(str(array[repeated]) for array in elements.coordinates)
         raise FormatError(
             "format.duplicate",
-            f"The element ({at}) is stored more than once; expected each element once.",
+            f"The element ({coordinates}) is stored more than once; expected each element once.",
             hint="Use duplicates='sum'.",
         )
     # NumPy would add small integers in int64.

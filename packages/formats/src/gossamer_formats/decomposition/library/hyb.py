@@ -37,8 +37,8 @@ def hyb(matrix: SparseTensor, *, c: int = 1, k: int | None = None) -> Iterator[P
 
     The columns are divided into `c` partitions of equal width. Bucket b of a partition has the rows with more
     than 2**(b - 1) and at most 2**b elements there, and the format `ell_rows`. Bucket `k` also has all longer
-    rows, cut into pieces. By default, `k` is the first width that holds an average row (Ye and others, ASPLOS
-    2023, section 4.2). Parts without elements are left out.
+    rows, cut into segments. By default, `k` is the first width that holds an average row (Ye and others,
+    ASPLOS 2023, section 4.2). Parts without elements are left out.
 
     Raises `FormatError` (`format.parameter.value`).
 
@@ -196,13 +196,13 @@ def _bucket(source: _Source, name: str, segments: _Segments, *, width: int) -> P
 
 
 def _cut_segments(segments: _Segments, width: int) -> _Segments:
-    """Return segments cut into pieces of `width` elements; the last piece of each may have fewer."""
+    """Return segments cut into shorter ones of `width` elements; the last one of each may have fewer."""
     counts = -(-segments.lengths // width)
-    pieces = segments.select(np.repeat(np.arange(counts.size), counts))
-    skipped = np.arange(pieces.rows.size) - np.repeat(np.cumsum(counts) - counts, counts)
+    cut = segments.select(np.repeat(np.arange(counts.size), counts))
+    skipped = np.arange(cut.rows.size) - np.repeat(np.cumsum(counts) - counts, counts)
     skipped *= width
-    return pieces._replace(
-        starts=pieces.starts + skipped, lengths=np.minimum(pieces.lengths - skipped, width)
+    return cut._replace(
+        starts=cut.starts + skipped, lengths=np.minimum(cut.lengths - skipped, width)
     )
 
 

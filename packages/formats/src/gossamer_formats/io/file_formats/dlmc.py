@@ -44,9 +44,11 @@ def read_dlmc(file: Path, *, require_fits: Callable[[Sizes], None]) -> SparseTen
     _require_offsets(indptr, entries)
     bad = (indices < 0) | (indices >= columns)
     if bad.any():
-        at = int(bad.argmax())
+        first = int(bad.argmax())
         expected = f"0 to {columns - 1}" if columns else "none"
-        raise ValueError(f"line 3 has the column {indices[at]} of entry {at}; expected {expected}")
+        raise ValueError(
+            f"line 3 has the column {indices[first]} of entry {first}; expected {expected}"
+        )
     index = np.int32 if max(rows, columns, entries) < 2**31 else np.int64
     arrays = {
         "indptr": adopt_array(indptr.astype(index)),
@@ -73,10 +75,10 @@ def _require_ones(tensor: SparseTensor) -> None:
     values = tensor.arrays["data"]
     others = np.flatnonzero(values != 1)
     if others.size:
-        at = int(others[0])
+        first = int(others[0])
         raise FormatError(
             "format.write.pattern",
-            f"The value {at} of the tensor is {values[at]}, and a file '.smtx' has no values.",
+            f"The value {first} of the tensor is {values[first]}, and a file '.smtx' has no values.",
             hint="Use pattern=True to leave them out.",
         )
 
@@ -116,9 +118,9 @@ def _require_offsets(indptr: Array, entries: int) -> None:
     # Not the differences, which may overflow.
     bad = indptr[1:] < indptr[:-1]
     if bad.any():
-        at = int(bad.argmax())
+        first = int(bad.argmax())
         raise ValueError(
-            f"line 2 has the offset {indptr[at + 1]} after {indptr[at]}; expected none that decreases"
+            f"line 2 has the offset {indptr[first + 1]} after {indptr[first]}; expected none that decreases"
         )
 
 

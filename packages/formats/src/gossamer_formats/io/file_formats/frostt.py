@@ -121,11 +121,11 @@ def _table(lines: list[str], numbers: list[int], ndim: int, shape: Sequence[int]
         length = MAX_INT64 if shape is None else shape[dimension]
         bad = (table[name] < 1) | (table[name] > length)
         if bad.any():
-            at = int(bad.argmax())
+            first = int(bad.argmax())
             limit = "1 or more" if shape is None else f"1 to {length}"
             raise ValueError(
-                f"line {numbers[at]} has the coordinate {table[name][at]} in dimension {dimension}; expected "
-                f"{limit}"
+                f"line {numbers[first]} has the coordinate {table[name][first]} in dimension {dimension}; "
+                f"expected {limit}"
             )
     return table
 

@@ -196,9 +196,9 @@ class _EntryLines:
 def _coordinates(name: str, coordinates: Array, *, length: int) -> Array:
     bad = (coordinates < 1) | (coordinates > length)
     if bad.any():
-        at = int(bad.argmax())
+        first = int(bad.argmax())
         raise ValueError(
-            f"the {name} of entry {at + 1} is {coordinates[at]}; expected 1 to {length}"
+            f"the {name} of entry {first + 1} is {coordinates[first]}; expected 1 to {length}"
         )
     return coordinates - 1
 

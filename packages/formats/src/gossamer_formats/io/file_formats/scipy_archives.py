@@ -41,7 +41,7 @@ class _ArrayHeader(NamedTuple):
 
 
 class _SmallReads:
-    """A file that is read in small pieces only, because `zipfile` reads the directory of an archive at once,
+    """A file that is read in small chunks only, because `zipfile` reads the directory of an archive at once,
     and makes an object for each of its members."""
 
     def __init__(self, stream: BufferedReader) -> None:

@@ -20,7 +20,7 @@ from gossamer.cli.options import (
     MaxBytes,
     TargetName,
     Threads,
-    require_memory,
+    require_operator_memory,
     require_range,
 )
 from gossamer.operators import product_names
@@ -59,7 +59,7 @@ def demo(
         job = progress.add_task("making the graph" if matrix is None else "reading", total=None)
         graph = _read_graph(matrix, max_bytes)
         for op in product_names():
-            require_memory(op, graph, features=features, dtype="float32")
+            require_operator_memory(op, graph, features=features, dtype="float32")
         console.print(_graph_summary(graph, matrix), markup=False)
         operators = []
         for op in product_names():
@@ -68,7 +68,7 @@ def demo(
             _show_stages(console, operators[-1])
         for operator in operators:
             progress.update(job, description=f"checking {operator.op}")
-            _check(console, operator)
+            _require_right_result(console, operator)
         progress.update(job, total=ROUNDS * len(operators), completed=0)
         times = {}
         for operator in operators:
@@ -135,7 +135,7 @@ def _traces(operator: OperatorRun) -> tuple[Trace, ...]:
     return tuple(operator.schedule().traces.values())
 
 
-def _check(console: Console, operator: OperatorRun) -> None:
+def _require_right_result(console: Console, operator: OperatorRun) -> None:
     comparison = operator.check()
     verdict = "right" if comparison.is_within else "WRONG"
     error = f"largest error {comparison.max_relative_error:.2g} of |A| |B| in float64, {verdict}"

@@ -18,7 +18,7 @@ from gossamer.cli.options import (
     Threads,
     integer_option,
     require_dtype_option,
-    require_memory,
+    require_operator_memory,
     require_range,
 )
 from gossamer.operator_calls.prepared_formats.row_order import properties_for
@@ -183,7 +183,7 @@ def _choice(
 
     features = workload.columns
     # The model allocates nothing, but timings need operands and a result.
-    require_memory("spmm", matrix, features=features, dtype=workload.dtype)
+    require_operator_memory("spmm", matrix, features=features, dtype=workload.dtype)
     return explain(prepare(matrix, features=features, calls=calls, measure=True, target=target))
 
 

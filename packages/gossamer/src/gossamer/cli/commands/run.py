@@ -22,7 +22,7 @@ from gossamer.cli.options import (
     Threads,
     integer_option,
     require_dtype_option,
-    require_memory,
+    require_operator_memory,
     require_range,
 )
 from gossamer.cli.streams import print_to_stderr
@@ -80,7 +80,7 @@ def run(
         set_num_threads(threads)
     # The baseline takes CSR, and both are timed with the same matrix.
     tensor = _read_graph(matrix, max_bytes).astype(dtype)
-    require_memory(op, tensor, features=features, dtype=dtype)
+    require_operator_memory(op, tensor, features=features, dtype=dtype)
     operator = operator_run(op, tensor, features=features, target=target)
     # Always, since the time of a wrong result says nothing.
     comparison = operator.check()

@@ -29,9 +29,9 @@ class Comparison(msgspec.Struct, frozen=True):
 
 
 class ExpectedPart(NamedTuple):
-    """The exact elements of a result at the index `at`, in float64, with the bound of their errors."""
+    """The exact values of the `elements` of a result, in float64, with the bound of their errors."""
 
-    at: slice
+    elements: slice
     exact: Array
     bound: RoundingBound
 
@@ -55,8 +55,8 @@ def compare_with_baseline(
     """
     dtype = np.finfo(result.dtype)
     worst, longest, is_within = 0.0, 0, True
-    for at, exact, bound in _expected_parts(baseline_of(op), matrix, dense):
-        error = _difference(result[at].astype(np.float64), exact)
+    for elements, exact, bound in _expected_parts(baseline_of(op), matrix, dense):
+        error = _difference(result[elements].astype(np.float64), exact)
         worst = max(worst, float(_ratio(error, bound.magnitude).max(initial=0.0)))
         longest = max(longest, int(bound.terms.max(initial=0)))
         is_within = is_within and _is_within(error, bound, dtype=dtype)
@@ -85,10 +85,10 @@ def _expected_parts(
             for side, operand in zip(baseline.operands, dense, strict=True)
         ]
         stored = slice(csr.indptr[rows.start], csr.indptr[rows.stop])
-        at = rows if baseline.result == "rows" else stored
+        elements = rows if baseline.result == "rows" else stored
         with np.errstate(all="ignore"):
             yield ExpectedPart(
-                at, baseline.prepare(part, *operands)(), baseline.bound(part, *operands)
+                elements, baseline.prepare(part, *operands)(), baseline.bound(part, *operands)
             )
 
 

@@ -14,7 +14,7 @@ from gossamer_ir.errors import ArgumentError
 from gossamer_ir.support.message_texts import amount
 
 GENERATED_GRAPH = "a generated power-law graph"
-"""What commands call a graph that they generate."""
+"""The name that commands give to a graph that they generate."""
 
 EXPONENT = 2.3
 """The exponent of the degree distribution; citation and web graphs have 2.1 to 2.7."""

@@ -64,8 +64,8 @@ class OperatorRun:
         return stage_texts(self._module(), target=self._target, stats=self.tensor.stats)
 
     def _module(self) -> Module:
-        program, variant, _, format = self._spec
-        return module_of(program, variant, format)
+        program, variant, _, stored_format = self._spec
+        return module_of(program, variant, stored_format)
 
 
 def operator_run(

@@ -40,7 +40,7 @@ def prepare_kernel(
     matrix, dtype = operands.matrix, operands.result_dtype
     if program.sums_rows and isinstance(matrix, CsrMatrix) and matrix.has_long_rows(dtype):
         # No plan: a call of so many elements takes milliseconds, and cuts the rows anew.
-        return _prepare_row_pieces(program, operands, *matrix.cut_rows(), result, target=target)
+        return _prepare_row_segments(program, operands, *matrix.cut_rows(), result, target=target)
     spec = kernel_spec(operands, program)
     kernel = kernel_for(spec, target=target).kernel
     if plans is not None:
@@ -81,7 +81,7 @@ def _compute(
         kernel.bind(verified=operands.matrix.verified, **range_arguments)()
 
 
-def _prepare_row_pieces(
+def _prepare_row_segments(
     program: OperatorProgram,
     operands: Operands[KernelMatrix],
     matrix: CsrMatrix,
@@ -90,16 +90,16 @@ def _prepare_row_pieces(
     *,
     target: str | Target | None,
 ) -> Callable[[], None]:
-    """Build the kernel for a matrix that has a row for each piece of a row, and return the function that adds
-    the pieces of each row. `starts` has the number of the first piece of each row."""
-    pieces = operands._replace(matrix=matrix, shape=(matrix.rows, *operands.shape[1:]))
-    kernel = kernel_for(kernel_spec(pieces, program), target=target).kernel
+    """Build the kernel for a matrix that has a row for each segment of a row, and return the function that
+    adds the segments of each row. `starts` has the index of the first segment of each row."""
+    segments = operands._replace(matrix=matrix, shape=(matrix.rows, *operands.shape[1:]))
+    kernel = kernel_for(kernel_spec(segments, program), target=target).kernel
 
     def run() -> None:
         # Zeros, also for a kernel without `init`, which adds to its output.
-        sums = np.zeros(pieces.shape, result.dtype)
-        _compute(program, pieces, kernel, sums)
-        # In float64, since the sums of pieces are what float32 can no longer add exactly.
+        sums = np.zeros(segments.shape, result.dtype)
+        _compute(program, segments, kernel, sums)
+        # In float64, since the sums of segments are what float32 can no longer add exactly.
         exact = np.add.reduceat(sums, starts, axis=0, dtype=np.float64)
         result[...] = result + exact if program.adds else exact
 

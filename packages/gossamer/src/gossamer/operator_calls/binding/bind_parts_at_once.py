@@ -63,7 +63,7 @@ def bind_parts_at_once(
         program_of_parts.identity, lambda: program_of_parts.module, target=target
     ).kernel
     arguments = decomposition.arguments
-    # What the program says of them was true when the parts were made.
+    # The facts that the program states about them were true when the parts were made.
     verified = tuple(name for name, value in arguments.items() if isinstance(value, np.ndarray))
     values: dict[str, Any] = {**arguments, **operands.dense, operands.output: result}
     return kernel.bind(verified=verified, check=check, **values)

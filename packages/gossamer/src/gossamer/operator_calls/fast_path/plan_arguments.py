@@ -1,7 +1,7 @@
 """Matrices, in CSR or in a format of a kernel, as arguments for kernels, read at each call.
 
 The arrays of a `SparseTensor` were checked when it was made, so they are read once. Those of a SciPy matrix
-are read and checked at each call, by a compiled kernel. Anything unusual is left to `operands`.
+are read and checked at each call, by a compiled kernel. Anything unusual is left to `checked_operands`.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ def _is_scipy_csr(kind: type[Any]) -> bool:
 
 def _tensor_arguments(tensor: SparseTensor) -> MatrixArguments | None:
     if tensor.is_borrowed:
-        # Its arrays must be checked at each call, which `operands` does.
+        # Its arrays must be checked at each call, which `checked_operands` does.
         return None
     if not is_format(tensor.description, "csr"):
         return _stored_arguments(tensor)
@@ -98,10 +98,10 @@ def _stored_arguments(tensor: SparseTensor) -> MatrixArguments | None:
     # An empty array has no address to pass.
     if tensor.ndim != 2 or not tensor.storage.values.size:
         return None
-    format = format_of_storage(tensor.storage)
-    arrays, sizes = structure_values(tensor.storage, format)
+    stored_format = format_of_storage(tensor.storage)
+    arrays, sizes = structure_values(tensor.storage, stored_format)
     return MatrixArguments(
-        format_key(tensor.storage, format), fixed_arguments(arrays, sizes), tuple(arrays)
+        format_key(tensor.storage, stored_format), fixed_arguments(arrays, sizes), tuple(arrays)
     )
 
 

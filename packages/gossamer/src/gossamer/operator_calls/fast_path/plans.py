@@ -206,8 +206,8 @@ class Plans:
     def _pair_of_converted(
         self, matrix: Any, target: str | Target | None, sizes: tuple[int, ...]
     ) -> tuple[MatrixArguments, PlanPair] | None:
-        """Return the plans for what an earlier call perhaps converted the matrix to, since the operator does
-        not compute with its format."""
+        """Return the plans for the matrix in CSR, and its arguments in this format, if an earlier call has
+        converted it. None otherwise: operators compute with some formats directly."""
         converted = converted_arguments(matrix)
         if converted is None:
             return None

@@ -62,11 +62,11 @@ MAX_HISTORIES = 64
 """The number of operators and numbers of columns whose calls are counted."""
 
 NEVER = 1 << 62
-"""The number of the next call at which there is something to do, if there is nothing."""
+"""The next action call of a history without further actions."""
 
 
 class CallHistory:
-    """The calls with matrices of one pattern: their number so far, and what was decided.
+    """The calls with matrices of one pattern: their number so far, and the decisions about them.
 
     `next_action_call` is the number of the call at which a format is chosen, then of the one at which the
     pattern is converted to it. Moving the values of a matrix to the format pays for `moving_calls` calls.

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gossamer.compilation.build_kernels import fact_checker
-from gossamer.operator_calls.operands.long_rows import MAX_SUM, piece_offsets
+from gossamer.operator_calls.operands.long_rows import MAX_SUM, segment_offsets
 from gossamer.operator_calls.operator_kernels import KernelSpec
 from gossamer.operator_calls.operator_program import OperatorProgram, Variant
 from gossamer.targets.parse_target import DEFAULT_TARGET
@@ -17,7 +17,7 @@ from gossamer_formats import (
     SparseTensor,
     Storage,
     borrow_scipy,
-    check_storage,
+    require_valid_storage,
     storage_stats,
 )
 from gossamer_formats.internal_api import INDEX_DTYPES, NUMPY_DTYPES, is_format
@@ -137,9 +137,9 @@ class CsrMatrix(NamedTuple):
         return is_possible and self.stats().longest_row > MAX_SUM
 
     def cut_rows(self) -> tuple[CsrMatrix, Array]:
-        """Return the matrix with a row for each piece of a row, and the number of the first piece of each
+        """Return the matrix with a row for each segment of a row, and the number of the first segment of each
         row. Columns and values are shared."""
-        offsets, starts = piece_offsets(self.storage.arrays["indptr"])
+        offsets, starts = segment_offsets(self.storage.arrays["indptr"])
         storage = self.storage._replace(
             sizes={**self.storage.sizes, "m": len(offsets) - 1},
             arrays={**self.storage.arrays, "indptr": offsets},
@@ -157,7 +157,7 @@ def csr_matrix(matrix: Any) -> CsrMatrix:
         tensor = matrix if is_format(matrix.description, "csr") else matrix.tocsr()
         if not tensor.is_borrowed:
             return CsrMatrix(tensor.storage, tensor)
-        check_storage(tensor.storage, check=fact_checker(DEFAULT_TARGET))
+        require_valid_storage(tensor.storage, check=fact_checker(DEFAULT_TARGET))
         return CsrMatrix(tensor.storage, None)
     storage = borrow_scipy(matrix, check=fact_checker(DEFAULT_TARGET))
     return CsrMatrix(storage, None)

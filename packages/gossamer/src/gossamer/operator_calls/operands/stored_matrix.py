@@ -21,7 +21,7 @@ from gossamer.operator_calls.operator_program import (
     module_of,
 )
 from gossamer.targets.parse_target import DEFAULT_TARGET
-from gossamer_formats import Array, SparseTensor, Storage, check_storage, format_named
+from gossamer_formats import Array, SparseTensor, Storage, format_named, require_valid_storage
 from gossamer_formats.internal_api import (
     FORMATS,
     MAX_FORMATS,
@@ -44,7 +44,7 @@ class StoredMatrix(msgspec.Struct, frozen=True):
     """A checked matrix in a format for which kernels are compiled: a tensor, or a part of one."""
 
     storage: Storage
-    format: StoredFormat
+    stored_format: StoredFormat
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -64,11 +64,11 @@ class StoredMatrix(msgspec.Struct, frozen=True):
 
     @property
     def plan_key(self) -> object:
-        return format_key(self.storage, self.format)
+        return format_key(self.storage, self.stored_format)
 
     @property
     def structure_params(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
-        return structure_names(self.format)
+        return structure_names(self.stored_format)
 
     @property
     def verified(self) -> tuple[str, ...]:
@@ -80,14 +80,14 @@ class StoredMatrix(msgspec.Struct, frozen=True):
         """Return which kernel of a program computes with the matrix."""
         variant = Variant(dtype, features=features)
         # Other parts of one format share a kernel, whichever rows they have.
-        has_stats = self.format.is_whole or _uses_stats(self.format.description.name)
+        has_stats = self.stored_format.is_whole or _uses_stats(self.stored_format.description.name)
         stats = _stats(self.storage) if has_stats else None
-        return KernelSpec(program, variant, stats, self.format)
+        return KernelSpec(program, variant, stats, self.stored_format)
 
     def arguments(self, program: OperatorProgram, dense: Mapping[str, Array]) -> dict[str, Any]:
         """Return all arguments of a kernel, with these `dense` ones."""
         pointers, scalars = self.structure_params
-        arrays, sizes = structure_values(self.storage, self.format)
+        arrays, sizes = structure_values(self.storage, self.stored_format)
         # By name, since the order of a kernel's parameters is that of its script.
         names, values = (*pointers, *scalars), (*arrays, *sizes)
         return {**dict(zip(names, values, strict=True)), **dense}
@@ -106,22 +106,22 @@ def stored_matrix(
     >>> from gossamer.operators.spmv import PROGRAM
     >>> from gossamer_formats import from_scipy
     >>> matrix = from_scipy(eye_array(9))
-    >>> stored_matrix(PROGRAM, matrix.asformat("sell")).format.sizes
+    >>> stored_matrix(PROGRAM, matrix.asformat("sell")).stored_format.sizes
     (('height', 8),)
     >>> stored_matrix(PROGRAM, matrix.asformat("coo"))
     """
     storage = _own_storage(matrix)
     if storage is None:
         return None
-    format = format_of_storage(storage)
+    stored_format = format_of_storage(storage)
     # CSR can cut long rows; other formats have no blocks of rows.
-    if not _is_scheduled(program, format, target or DEFAULT_TARGET) or _may_have_long_rows(
+    if not _is_scheduled(program, stored_format, target or DEFAULT_TARGET) or _may_have_long_rows(
         storage, matrix
     ):
         return None
     if isinstance(matrix, SparseTensor) and matrix.is_borrowed:
-        check_storage(storage, check=fact_checker(DEFAULT_TARGET))
-    return StoredMatrix(storage, format)
+        require_valid_storage(storage, check=fact_checker(DEFAULT_TARGET))
+    return StoredMatrix(storage, stored_format)
 
 
 def _own_storage(matrix: Any) -> Storage | None:
@@ -154,12 +154,12 @@ def _block_counts(description: FormatDescription) -> tuple[tuple[Expr, Expr], ..
 
 
 def format_key(
-    storage: Storage, format: StoredFormat
+    storage: Storage, stored_format: StoredFormat
 ) -> tuple[str, StoredFormat, tuple[int, int, int]]:
     """Return the key of plans for a matrix in this format. Rules choose schedules by the class of the
     sizes."""
     rows, columns = storage.shape
-    return PART_SUFFIX, format, size_class(rows, columns, storage.values.size)
+    return PART_SUFFIX, stored_format, size_class(rows, columns, storage.values.size)
 
 
 @lru_cache(maxsize=MAX_FORMATS)
@@ -177,46 +177,54 @@ def _stats(storage: Storage) -> Stats:
 
 
 @lru_cache(maxsize=MAX_FORMATS)
-def structure_names(format: StoredFormat) -> tuple[tuple[str, ...], tuple[str, ...]]:
+def structure_names(stored_format: StoredFormat) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Return the parameters of kernels for the arrays of a matrix in this format, and for its sizes, both in
     the order of the description."""
-    pointers, sizes = _handles_and_sizes(format)
+    pointers, sizes = _handles_and_sizes(stored_format)
     suffixed = partial(part_parameter, part=PART_SUFFIX)
     return tuple(map(suffixed, pointers)), (*SHAPE, *map(suffixed, sizes))
 
 
-def structure_values(storage: Storage, format: StoredFormat) -> tuple[list[Array], list[int]]:
+def structure_values(
+    storage: Storage, stored_format: StoredFormat
+) -> tuple[list[Array], list[int]]:
     """Return the arrays and the sizes of a storage in the order of `structure_names`: the order in a storage
     depends on where it is from."""
-    pointers, sizes = _handles_and_sizes(format)
+    pointers, sizes = _handles_and_sizes(stored_format)
     arrays = [storage.arrays[name] for name in pointers]
     return arrays, [*storage.shape, *(storage.sizes[name] for name in sizes)]
 
 
 @lru_cache(maxsize=MAX_FORMATS)
-def _handles_and_sizes(format: StoredFormat) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    params = format.description.params
-    other_sizes = {size.name for size in shape_of(format.description) if isinstance(size, Var)}
-    other_sizes |= {name for name, _ in format.sizes}
+def _handles_and_sizes(stored_format: StoredFormat) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    params = stored_format.description.params
+    other_sizes = {
+        size.name for size in shape_of(stored_format.description) if isinstance(size, Var)
+    }
+    other_sizes |= {name for name, _ in stored_format.sizes}
     handles = tuple(param.name for param in params if param.dtype == "handle")
     sizes = (param.name for param in params if param.dtype != "handle")
     return handles, tuple(name for name in sizes if name not in other_sizes)
 
 
 @lru_cache(maxsize=MAX_FORMATS)
-def _fixed_sizes(format: FormatDescription) -> tuple[str, ...]:
+def _fixed_sizes(description: FormatDescription) -> tuple[str, ...]:
     """Return the sizes for which kernels are compiled: the options of a conversion that are lengths of dense
     axes, such as the height of slices. Others, such as the width of ELL, follow from the elements."""
-    if not is_format(format, format.name):
+    if not is_format(description, description.name):
         return ()
     lengths = {
-        axis.length.name for axis in format.axes if is_full(axis) and isinstance(axis.length, Var)
+        axis.length.name
+        for axis in description.axes
+        if is_full(axis) and isinstance(axis.length, Var)
     }
-    return tuple(name for name in format_named(format.name).parameters if name in lengths)
+    return tuple(name for name in format_named(description.name).parameters if name in lengths)
 
 
 @lru_cache(maxsize=MAX_FORMATS)
-def _is_scheduled(program: OperatorProgram, format: StoredFormat, target: str | Target) -> bool:
+def _is_scheduled(
+    program: OperatorProgram, stored_format: StoredFormat, target: str | Target
+) -> bool:
     """Return whether the schedule of a program over a format makes a conversion to CSR superfluous on a
     target: rules for CPUs know other formats than those for grids of threads."""
     from gossamer.compilation.pipeline import report_for_target
@@ -224,15 +232,17 @@ def _is_scheduled(program: OperatorProgram, format: StoredFormat, target: str | 
     from gossamer_ir.errors import FormatError
 
     # Blocks of one row and one column are elements: CSR has less to read.
-    sizes: dict[Expr, int] = {index_var(name): size for name, size in format.sizes}
-    if [sizes.get(block) for _, block in _block_counts(format.description)] == [1, 1]:
+    sizes: dict[Expr, int] = {index_var(name): size for name, size in stored_format.sizes}
+    if [sizes.get(block) for _, block in _block_counts(stored_format.description)] == [1, 1]:
         return False
 
     adding = replace(program, adds=True)
     # Kernels are compiled for the number of features; which one does not matter here.
-    variant = Variant(format.description.buffer.dtype, features=1 if program.features else None)
+    variant = Variant(
+        stored_format.description.buffer.dtype, features=1 if program.features else None
+    )
     try:
-        module = module_of(adding, variant, format)
+        module = module_of(adding, variant, stored_format)
     except FormatError:
         return False
     _, resolved = resolve_elsewhere(target)

@@ -97,7 +97,7 @@ def accesses(
 
 
 class StmtInContext(msgspec.Struct, Generic[C], frozen=True):
-    """A statement, and what is known where it stands."""
+    """A statement, and the facts that hold before it."""
 
     stmt: Stmt
     effects: Effects

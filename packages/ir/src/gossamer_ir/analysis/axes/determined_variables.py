@@ -43,7 +43,7 @@ class DeterminedVars:
             yield from self.missing(child)
 
     def _propagate(self) -> bool:
-        """Add what follows from the determined values; true if that is anything new."""
+        """Add the variables that follow from the determined values; return whether there are new ones."""
         before = len(self._names) + len(self._values)
         for value in tuple(self._values):
             self._values.update(self._dividend(value))

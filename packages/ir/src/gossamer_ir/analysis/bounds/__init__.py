@@ -1,1 +1,1 @@
-"""Bounds of values at run time, and what follows about overflow."""
+"""Bounds of values at run time, and the overflow that they exclude."""

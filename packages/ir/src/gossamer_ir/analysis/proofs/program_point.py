@@ -187,7 +187,7 @@ class ProgramPoint:
         if self.is_stable_and_exact(end):  # then so is the start, an operand of it
             self.prover.assume_range(loop.var, loop.start, extent)
         elif loop.start == ZERO:
-            # Whatever the extent is: an iteration from 0 on has no negative number.
+            # The extent does not matter: an iteration from 0 on has no negative number.
             self.prover.assume_nonnegative(index_var(loop.var))
 
     def assume_loop(self, loop: For) -> None:

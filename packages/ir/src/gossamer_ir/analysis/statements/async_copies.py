@@ -1,4 +1,4 @@
-"""Copies that a device can make asynchronously: what a store and its load must be."""
+"""Copies that a device can make asynchronously: the conditions on a store and its load."""
 
 from __future__ import annotations
 

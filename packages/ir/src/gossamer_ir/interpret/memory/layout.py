@@ -153,8 +153,8 @@ class Layout:
 
 
 def _parent_index(buffer: SparseBuffer, level: Level) -> int | None:
-    at = buffer.axes.index(level.name)
-    if level.parent in buffer.axes[:at]:
+    dimension = buffer.axes.index(level.name)
+    if level.parent in buffer.axes[:dimension]:
         return buffer.axes.index(level.parent)
     if level.parent is None or (level.width is not None and level.indices is None):
         return None

@@ -213,7 +213,7 @@ def _bitmask_varied(axis: BitmaskVaried, levels: Levels) -> Level:
     words = levels.words(axis)
     indices: list[int] = []
     for fiber, word in enumerate(words):
-        bits = [at for at in range(word.bit_length()) if word >> at & 1]
+        bits = [bit for bit in range(word.bit_length()) if word >> bit & 1]
         indices += bits
         if len(indices) != indptr[fiber + 1]:
             raise ArgumentError(

@@ -1,1 +1,1 @@
-"""The threads of a grid: which of them runs, and what each of them has accessed."""
+"""The threads of a grid: the one that runs, and the accesses of each of them."""

@@ -28,16 +28,16 @@ class PendingCopies(Generic[T]):
         self._groups: dict[RunningThread, list[list[T]]] = {}
 
     def begin(self, thread: RunningThread, copied: T) -> None:
-        """Add what a thread copies."""
+        """Add the elements that a thread copies."""
         self._begun.setdefault(thread, []).append(copied)
 
     def commit(self, thread: RunningThread) -> None:
-        """Make a group of what a thread has begun to copy."""
+        """Make a group of the copies that a thread has begun."""
         for key in self._threads_at(thread):
             self._groups.setdefault(key, []).append(self._begun.pop(key, []))
 
     def wait(self, thread: RunningThread, pending: int) -> list[T]:
-        """Return what a thread has copied in all of its groups but the last `pending` ones."""
+        """Return the copies of a thread in all of its groups but the last `pending` ones."""
         complete: list[T] = []
         for key in self._threads_at(thread):
             groups = self._groups.get(key, [])

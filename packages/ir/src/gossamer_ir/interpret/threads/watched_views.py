@@ -1,4 +1,4 @@
-"""Buffers that threads share: races, and reads of what no thread wrote, are errors."""
+"""Buffers that threads share: races, and reads of elements that no thread wrote, are errors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Removes the undivided tensor from a function, with what only it used."""
+"""Removes the undivided tensor from a function, with the axes and parameters that only it used."""
 
 from __future__ import annotations
 

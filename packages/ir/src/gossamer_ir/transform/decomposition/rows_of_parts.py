@@ -24,7 +24,7 @@ class RowsOfParts(msgspec.Struct, frozen=True):
 
 
 RowsOf: TypeAlias = Callable[[int], RowsOfParts]
-"""Returns what is known of the results along a dimension of the tensor."""
+"""Returns the rows of parts along a dimension of the tensor."""
 
 
 def none_initialize(dimension: int) -> RowsOfParts:

@@ -42,7 +42,7 @@ from gossamer_ir.traversal.buffer_uses import buffers_accessed, buffers_read
 from gossamer_ir.traversal.names import Namer
 
 GRADIENT = "_grad"
-"""What follows the name of a buffer or handle in the name of its gradient."""
+"""The suffix of the name of a gradient, after that of the buffer or handle."""
 
 
 class _Ties(msgspec.Struct, frozen=True):

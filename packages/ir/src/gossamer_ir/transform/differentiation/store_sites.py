@@ -57,7 +57,7 @@ class StoreSite(IterationNest, frozen=True, kw_only=True):
     buffer: str
     indices: tuple[Expr, ...]
     value: Expr
-    """What is assigned, or combined with the old value."""
+    """The value that is assigned, or combined with the old one."""
     init: Expr | None = None
     """The value before the first update of an element."""
 

@@ -5,15 +5,15 @@ from __future__ import annotations
 from gossamer_ir.core.axis_kinds import indices_of, indptr_of, is_full, is_varied, width_of
 from gossamer_ir.core.dtypes import INDEX_STORAGE, WORD_STORAGE
 from gossamer_ir.nodes import Axis, SparseBuffer
-from gossamer_ir.verify.context import At, VerifyContext
+from gossamer_ir.verify.context import NodePlace, VerifyContext
 from gossamer_ir.verify.declarations.params_and_buffers import bind_axis
 from gossamer_ir.verify.expressions.check_expr import check_length
 
 
-def check_axes(context: VerifyContext, axes: tuple[Axis, ...], at: At) -> None:
+def check_axes(context: VerifyContext, axes: tuple[Axis, ...], place: NodePlace) -> None:
     """Check that parents are declared before children, sizes are int64 and index arrays are parameters."""
     for number, axis in enumerate(axes):
-        inner = at.down("axes", number)
+        inner = place.down("axes", number)
         context.define_name(axis.name, inner)
         if axis.parent is not None and axis.parent not in context.axes:
             context.report(
@@ -28,39 +28,44 @@ def check_axes(context: VerifyContext, axes: tuple[Axis, ...], at: At) -> None:
         context.axes.setdefault(axis.name, axis)
 
 
-def _check_storage(context: VerifyContext, axis: Axis, at: At) -> None:
+def _check_storage(context: VerifyContext, axis: Axis, place: NodePlace) -> None:
     indptr, indices = indptr_of(axis), indices_of(axis)
     if indptr is not None:
-        _check_dtype(context, axis, at, stored=("indptr", indptr.dtype), allowed=INDEX_STORAGE)
+        _check_dtype(context, axis, place, stored=("indptr", indptr.dtype), allowed=INDEX_STORAGE)
     if indices is not None and indices.is_mask:
-        _check_dtype(context, axis, at, stored=("words", indices.dtype), allowed=WORD_STORAGE)
+        _check_dtype(context, axis, place, stored=("words", indices.dtype), allowed=WORD_STORAGE)
     elif indices is not None:
-        _check_dtype(context, axis, at, stored=("indices", indices.dtype), allowed=INDEX_STORAGE)
+        _check_dtype(context, axis, place, stored=("indices", indices.dtype), allowed=INDEX_STORAGE)
 
 
 def _check_dtype(
-    context: VerifyContext, axis: Axis, at: At, *, stored: tuple[str, str], allowed: tuple[str, ...]
+    context: VerifyContext,
+    axis: Axis,
+    place: NodePlace,
+    *,
+    stored: tuple[str, str],
+    allowed: tuple[str, ...],
 ) -> None:
     name, dtype = stored
     if dtype not in allowed:
         context.report(
             "verify.axis.dtype",
             f"The axis '{axis.name}' stores {name} as {dtype}; expected one of {', '.join(allowed)}.",
-            at,
+            place,
         )
 
 
-def _check_lengths(context: VerifyContext, axis: Axis, at: At) -> None:
-    check_length(context, axis.length, at.down("length"))
+def _check_lengths(context: VerifyContext, axis: Axis, place: NodePlace) -> None:
+    check_length(context, axis.length, place.down("length"))
     indptr = indptr_of(axis)
     if indptr is not None and indptr.nnz is not None:
-        check_length(context, indptr.nnz, at.down("nnz"))
+        check_length(context, indptr.nnz, place.down("nnz"))
     # The width of a full axis is its length.
     if indptr is None and not is_full(axis):
-        check_length(context, width_of(axis), at.down("width"))
+        check_length(context, width_of(axis), place.down("width"))
 
 
-def check_buffer_axes(context: VerifyContext, buffer: SparseBuffer, at: At) -> None:
+def check_buffer_axes(context: VerifyContext, buffer: SparseBuffer, place: NodePlace) -> None:
     """Check the order of a buffer's axes.
 
     Storage enumerates the axes as nested loops in this order, so that a parent must precede its child.
@@ -72,7 +77,7 @@ def check_buffer_axes(context: VerifyContext, buffer: SparseBuffer, at: At) -> N
             context.report(
                 "verify.buffer.axis",
                 f"'{name}' in the buffer '{buffer.name}' is not an axis, or is listed twice.",
-                at,
+                place,
                 hint=f"Axes are: {', '.join(context.axes) or 'none'}.",
             )
         elif axis.parent is not None and axis.parent not in seen:
@@ -80,14 +85,14 @@ def check_buffer_axes(context: VerifyContext, buffer: SparseBuffer, at: At) -> N
                 "verify.buffer.order",
                 f"The buffer '{buffer.name}' lists the axis '{name}' without its parent "
                 f"'{axis.parent}' before it.",
-                at,
+                place,
             )
         seen.append(name)
     if buffer.offsets is None:
-        _check_siblings(context, buffer, at)
+        _check_siblings(context, buffer, place)
 
 
-def _check_siblings(context: VerifyContext, buffer: SparseBuffer, at: At) -> None:
+def _check_siblings(context: VerifyContext, buffer: SparseBuffer, place: NodePlace) -> None:
     varied = [
         name for name in buffer.axes if name in context.axes and is_varied(context.axes[name])
     ]
@@ -99,7 +104,7 @@ def _check_siblings(context: VerifyContext, buffer: SparseBuffer, at: At) -> Non
                     "verify.buffer.siblings",
                     f"The varied axes '{other}' and '{name}' of the buffer '{buffer.name}' share an "
                     "ancestor, so that locating an element needs prefix sums of products of row lengths.",
-                    at,
+                    place,
                     hint="Pass an array of these sums as offsets=.",
                 )
 

@@ -21,17 +21,17 @@ from gossamer_ir.nodes import (
     Scope,
     SparseBuffer,
 )
-from gossamer_ir.verify.context import At, IndexShape, VerifyContext
+from gossamer_ir.verify.context import IndexShape, NodePlace, VerifyContext
 from gossamer_ir.verify.expressions.check_expr import check_length
 from gossamer_ir.verify.expressions.dtype_queries import is_constant_expr, is_vector, parse_dtype
 
 SCOPES: tuple[str, ...] = get_args(Scope)
 
 
-def check_params(context: VerifyContext, params: tuple[Param, ...], at: At) -> None:
+def check_params(context: VerifyContext, params: tuple[Param, ...], place: NodePlace) -> None:
     """Check that parameters are pointers or scalars, and declare them."""
     for number, param in enumerate(params):
-        inner = at.down("params", number)
+        inner = place.down("params", number)
         if param.dtype == "handle":
             context.define_name(param.name, inner)
             # The dtype of a pointer is that of the first buffer that is bound to it.
@@ -47,33 +47,33 @@ def check_params(context: VerifyContext, params: tuple[Param, ...], at: At) -> N
         context.define(param.name, param.dtype, inner)
 
 
-def check_buffer(context: VerifyContext, buffer: AnyBuffer, at: At) -> None:
+def check_buffer(context: VerifyContext, buffer: AnyBuffer, place: NodePlace) -> None:
     """Check that a buffer has a scalar dtype, a known memory scope and int64 sizes."""
     if parse_dtype(buffer.dtype) is None or is_vector(buffer.dtype):
         context.report(
             "verify.buffer.dtype",
             f"The buffer '{buffer.name}' has the dtype {buffer.dtype}; expected a scalar one.",
-            at,
+            place,
         )
     if buffer.scope not in SCOPES:
         context.report(
             "verify.buffer.scope",
             f"'{buffer.scope}' is not a scope; expected one of {', '.join(SCOPES)}.",
-            at,
+            place,
         )
     if isinstance(buffer, Buffer):
         for number, size in enumerate(buffer.shape):
-            check_length(context, size, at.down("shape", number))
+            check_length(context, size, place.down("shape", number))
     else:
-        _check_sparse_buffer(context, buffer, at)
+        _check_sparse_buffer(context, buffer, place)
 
 
-def _check_sparse_buffer(context: VerifyContext, buffer: SparseBuffer, at: At) -> None:
+def _check_sparse_buffer(context: VerifyContext, buffer: SparseBuffer, place: NodePlace) -> None:
     if buffer.extra_storage < 0:
         context.report(
             "verify.buffer.extra",
             f"The buffer '{buffer.name}' has extra_storage {buffer.extra_storage}; expected 0 or more.",
-            at,
+            place,
         )
     fill = buffer.fill
     if fill is not None and (
@@ -82,33 +82,33 @@ def _check_sparse_buffer(context: VerifyContext, buffer: SparseBuffer, at: At) -
         context.report(
             "verify.buffer.fill",
             f"The fill value '{fill.text}' of '{buffer.name}' is not a constant of dtype {buffer.dtype}.",
-            at.down("fill"),
+            place.down("fill"),
         )
 
 
-def bind_axis(context: VerifyContext, axis: Axis, at: At) -> None:
+def bind_axis(context: VerifyContext, axis: Axis, place: NodePlace) -> None:
     """Bind the index arrays of an axis to pointer parameters: `indptr` has one element more than the parent,
     `indices` as many as the axis, words of bits as many as the parent."""
     chain = _chain(context, axis)
     indptr, indices = indptr_of(axis), indices_of(axis)
     if indptr is not None:
-        _bind_index(context, indptr, at.down("indptr"), shape=(_structure(chain[:-1]), 1))
+        _bind_index(context, indptr, place.down("indptr"), shape=(_structure(chain[:-1]), 1))
     if indices is not None and indices.is_mask:
-        _bind_index(context, indices, at.down("words"), shape=(_structure(chain[:-1]), 0))
+        _bind_index(context, indices, place.down("words"), shape=(_structure(chain[:-1]), 0))
     elif indices is not None:
-        _bind_index(context, indices, at.down("indices"), shape=(_structure(chain), 0))
+        _bind_index(context, indices, place.down("indices"), shape=(_structure(chain), 0))
 
 
 def _bind_index(
-    context: VerifyContext, array: Indptr | Indices, at: At, *, shape: IndexShape
+    context: VerifyContext, array: Indptr | Indices, place: NodePlace, *, shape: IndexShape
 ) -> None:
-    if not _bind(context, array.handle, array.dtype, at):
+    if not _bind(context, array.handle, array.dtype, place):
         return
     if context.index_shapes.setdefault(array.handle, shape) != shape:
         context.report(
             "verify.handle.conflict",
             f"Index arrays of different shapes are bound to '{array.handle}'.",
-            at,
+            place,
             hint="Use two parameters.",
         )
 
@@ -122,7 +122,7 @@ def _chain(context: VerifyContext, axis: Axis) -> list[Axis]:
     return chain
 
 
-def bind_buffers(context: VerifyContext, buffers: Iterable[AnyBuffer], at: At) -> None:
+def bind_buffers(context: VerifyContext, buffers: Iterable[AnyBuffer], place: NodePlace) -> None:
     """Check that each bound buffer has a pointer parameter, to which buffers of one shape are bound.
 
     An index array of an axis may in addition be bound as an ordinary buffer.
@@ -133,7 +133,7 @@ def bind_buffers(context: VerifyContext, buffers: Iterable[AnyBuffer], at: At) -
     declared = tuple(buffers)
     structure = context.index_shapes.keys() | {getattr(axis, "offsets", None) for axis in declared}
     for number, buffer in enumerate(declared):
-        inner = at.down("buffers", number)
+        inner = place.down("buffers", number)
         if isinstance(buffer, SparseBuffer) and buffer.offsets is not None:
             _is_known_handle(context, buffer.offsets, inner.down("offsets"))
         if buffer.handle is None:
@@ -170,9 +170,9 @@ def _size_of(axis: Axis) -> object:
     return width_of(axis) if indptr is None else (indptr.handle, indptr.nnz)
 
 
-def _bind(context: VerifyContext, handle: str, dtype: str, at: At) -> bool:
+def _bind(context: VerifyContext, handle: str, dtype: str, place: NodePlace) -> bool:
     """Bind a dtype to a pointer; False, after a report, if it is unknown or has another dtype."""
-    if not _is_known_handle(context, handle, at):
+    if not _is_known_handle(context, handle, place):
         return False
     bound = context.handles[handle]
     # The first buffer of a pointer determines its dtype.
@@ -182,21 +182,21 @@ def _bind(context: VerifyContext, handle: str, dtype: str, at: At) -> bool:
         context.report(
             "verify.handle.conflict",
             f"'{handle}' is bound to buffers of {bound} and of {dtype}.",
-            at,
+            place,
             hint="Use two parameters.",
         )
         return False
     return True
 
 
-def _is_known_handle(context: VerifyContext, handle: str, at: At) -> bool:
+def _is_known_handle(context: VerifyContext, handle: str, place: NodePlace) -> bool:
     """Return whether a pointer parameter has this name; report it if none has."""
     if handle in context.handles:
         return True
     context.report(
         "verify.handle.undefined",
         f"There is no pointer parameter '{handle}'.",
-        at,
+        place,
         hint=f"Available: {', '.join(map(repr, context.handles)) or 'none'}.",
     )
     return False

@@ -9,17 +9,17 @@ from gossamer_ir.nodes import Combine, Const, Expr, Reducer, Var
 from gossamer_ir.support.message_texts import amount
 from gossamer_ir.traversal.access_types import READS
 from gossamer_ir.traversal.walk import contains
-from gossamer_ir.verify.context import At, VerifyContext
+from gossamer_ir.verify.context import NodePlace, VerifyContext
 from gossamer_ir.verify.expressions.buffer_accesses import check_store
 from gossamer_ir.verify.expressions.check_expr import check_expr
 from gossamer_ir.verify.expressions.dtype_queries import is_vector, parse_dtype
 
 
-def check_reducers(context: VerifyContext, reducers: tuple[Reducer, ...], at: At) -> None:
+def check_reducers(context: VerifyContext, reducers: tuple[Reducer, ...], place: NodePlace) -> None:
     """Check that each reducer has, for every component, a left and a right operand, a result and an identity
     constant of one dtype, and that results use only the operands."""
     for number, reducer in enumerate(reducers):
-        inner = at.down("reducers", number)
+        inner = place.down("reducers", number)
         context.define_name(reducer.name, inner)
         context.reducers.setdefault(reducer.name, reducer)
         # The results are a function of the operands alone, so no variable around is visible.
@@ -29,7 +29,7 @@ def check_reducers(context: VerifyContext, reducers: tuple[Reducer, ...], at: At
         context.vars = outer
 
 
-def _check_reducer(context: VerifyContext, reducer: Reducer, at: At) -> None:
+def _check_reducer(context: VerifyContext, reducer: Reducer, place: NodePlace) -> None:
     sides = (reducer.lhs, reducer.rhs, reducer.results, reducer.identity)
     if len({len(side) for side in sides}) != 1 or not reducer.lhs:
         context.report(
@@ -37,19 +37,21 @@ def _check_reducer(context: VerifyContext, reducer: Reducer, at: At) -> None:
             f"The reducer '{reducer.name}' has {', '.join(str(len(side)) for side in sides)} left "
             "operands, right operands, results and constants; expected the same number of each, and "
             "at least one.",
-            at,
+            place,
         )
     for field, var in _operands(reducer):
         if parse_dtype(var.dtype) is None or is_vector(var.dtype):
-            context.report("verify.dtype.unknown", f"'{var.dtype}' is not a dtype of scalars.", at)
-        context.define(var.name, var.dtype, at.down(field))
+            context.report(
+                "verify.dtype.unknown", f"'{var.dtype}' is not a dtype of scalars.", place
+            )
+        context.define(var.name, var.dtype, place.down(field))
     for number, result in enumerate(reducer.results):
-        _check_part(context, reducer, result, at=at.down("results", number), component=number)
-        _require_closed(context, reducer, result, at=at.down("results", number))
+        _check_part(context, reducer, result, place=place.down("results", number), component=number)
+        _check_purity(context, reducer, result, place=place.down("results", number))
     for number, value in enumerate(reducer.identity):
-        _check_part(context, reducer, value, at=at.down("identity", number), component=number)
+        _check_part(context, reducer, value, place=place.down("identity", number), component=number)
     for number, var in enumerate(reducer.rhs):
-        _check_part(context, reducer, var, at=at.down("rhs", number), component=number)
+        _check_part(context, reducer, var, place=place.down("rhs", number), component=number)
 
 
 def _operands(reducer: Reducer) -> Iterator[tuple[str, Var]]:
@@ -58,9 +60,9 @@ def _operands(reducer: Reducer) -> Iterator[tuple[str, Var]]:
 
 
 def _check_part(
-    context: VerifyContext, reducer: Reducer, part: Expr, *, at: At, component: int
+    context: VerifyContext, reducer: Reducer, part: Expr, *, place: NodePlace, component: int
 ) -> None:
-    dtype = check_expr(context, part, at)
+    dtype = check_expr(context, part, place)
     if component >= len(reducer.lhs) or dtype is None:
         return
     expected = reducer.lhs[component].dtype
@@ -70,31 +72,33 @@ def _check_part(
             "verify.reducer.dtype",
             f"Component {component} of the reducer '{reducer.name}' has a {what} of dtype {dtype}; "
             f"expected {expected}.",
-            at,
+            place,
         )
 
 
-def _require_closed(context: VerifyContext, reducer: Reducer, result: Expr, *, at: At) -> None:
+def _check_purity(
+    context: VerifyContext, reducer: Reducer, result: Expr, *, place: NodePlace
+) -> None:
     if contains(READS, result):
         context.report(
             "verify.reducer.impure",
             f"The reducer '{reducer.name}' reads memory, but its results may use only its operands.",
-            at,
+            place,
             hint="Add a component, and read its value where elements are combined.",
         )
 
 
-def check_combine(context: VerifyContext, node: Combine, at: At) -> None:
+def check_combine(context: VerifyContext, node: Combine, place: NodePlace) -> None:
     """Check that a combination stores each component of the reducer to a buffer of its own, and that no index
     or value reads these buffers."""
     for number, store in enumerate(node.stores):
-        check_store(context, store, at.down("stores", number))
+        check_store(context, store, place.down("stores", number))
     reducer = context.reducers.get(node.reducer)
     if reducer is None:
         context.report(
             "verify.combine.reducer",
             f"There is no reducer '{node.reducer}'.",
-            at,
+            place,
             hint=f"Declared are: {', '.join(context.reducers) or 'none'}.",
         )
     elif len(reducer.lhs) != len(node.stores):
@@ -102,14 +106,16 @@ def check_combine(context: VerifyContext, node: Combine, at: At) -> None:
             "verify.combine.arity",
             f"'{node.reducer}' has {amount(len(reducer.lhs), 'component')}, but combines "
             f"{amount(len(node.stores), 'element')}.",
-            at,
+            place,
         )
     else:
-        _check_components(context, node, reducer, at)
-    _require_apart(context, node, at)
+        _check_components(context, node, reducer, place)
+    _check_aliases(context, node, place)
 
 
-def _check_components(context: VerifyContext, node: Combine, reducer: Reducer, at: At) -> None:
+def _check_components(
+    context: VerifyContext, node: Combine, reducer: Reducer, place: NodePlace
+) -> None:
     for number, (store, var) in enumerate(zip(node.stores, reducer.lhs, strict=True)):
         buffer = context.buffers.get(store.buffer)
         if buffer is not None and buffer.dtype != var.dtype:
@@ -117,18 +123,18 @@ def _check_components(context: VerifyContext, node: Combine, reducer: Reducer, a
                 "verify.combine.dtype",
                 f"Component {number} of '{node.reducer}' is of dtype {var.dtype}, but "
                 f"'{store.buffer}' holds {buffer.dtype}.",
-                at.down("stores", number),
+                place.down("stores", number),
             )
         if store.predicate is not None or store.nontemporal:
             context.report(
                 "verify.combine.predicate",
                 f"The store to '{store.buffer}' in a combination has a predicate or a hint.",
-                at.down("stores", number),
+                place.down("stores", number),
                 hint="Put the whole combination inside an if.",
             )
 
 
-def _require_apart(context: VerifyContext, node: Combine, at: At) -> None:
+def _check_aliases(context: VerifyContext, node: Combine, place: NodePlace) -> None:
     buffers = {store.buffer for store in node.stores}
     # All components are combined at once, from their old values.
     parts = [part for store in node.stores for part in (store.value, *store.indices)]
@@ -138,5 +144,5 @@ def _require_apart(context: VerifyContext, node: Combine, at: At) -> None:
             "verify.combine.alias",
             f"'{node.reducer}' combines two elements of one buffer, or reads a buffer that it combines "
             "into, so that the result would depend on the order.",
-            at,
+            place,
         )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from gossamer_ir.nodes import SEARCH_KINDS, Expr, Load, Prefetch, Region, Search, Store
 from gossamer_ir.support.message_texts import amount
-from gossamer_ir.verify.context import At, KnownBuffer, VerifyContext
+from gossamer_ir.verify.context import KnownBuffer, NodePlace, VerifyContext
 from gossamer_ir.verify.expressions.check_expr import check_expr, check_size
 from gossamer_ir.verify.expressions.dtype_queries import (
     is_integer,
@@ -14,87 +14,89 @@ from gossamer_ir.verify.expressions.dtype_queries import (
 )
 
 
-def check_load(context: VerifyContext, node: Load, at: At) -> str | None:
+def check_load(context: VerifyContext, node: Load, place: NodePlace) -> str | None:
     """Check that a load has the buffer's dtype with the lanes of its index; return that dtype."""
-    buffer, lanes = _check_access(context, node, at)
+    buffer, lanes = _check_access(context, node, place)
     if parse_dtype(node.dtype) is None:
-        context.report("verify.dtype.unknown", f"'{node.dtype}' is not a dtype of values.", at)
+        context.report("verify.dtype.unknown", f"'{node.dtype}' is not a dtype of values.", place)
         return None
     if buffer is not None and node.dtype != with_lanes_of(buffer.dtype, lanes):
         context.report(
             "verify.load.dtype",
             f"A load from '{node.buffer}' has the dtype {node.dtype}; "
             f"expected {with_lanes_of(buffer.dtype, lanes)}.",
-            at,
+            place,
         )
     if (node.predicate is None) != (node.passthrough is None):
         context.report(
             "verify.predicate.passthrough",
             f"A load from '{node.buffer}' has only one of predicate and passthrough; expected both or "
             "neither.",
-            at,
+            place,
         )
-    _check_predicate(context, node.predicate, node.dtype, at.down("predicate"))
+    _check_predicate(context, node.predicate, node.dtype, place.down("predicate"))
     if node.passthrough is not None:
-        dtype = check_expr(context, node.passthrough, at.down("passthrough"))
+        dtype = check_expr(context, node.passthrough, place.down("passthrough"))
         if dtype not in (None, node.dtype):
             context.report(
                 "verify.passthrough.dtype",
                 f"The passthrough has the dtype {dtype}; expected {node.dtype}.",
-                at.down("passthrough"),
+                place.down("passthrough"),
             )
     return node.dtype
 
 
-def check_store(context: VerifyContext, node: Store, at: At) -> None:
+def check_store(context: VerifyContext, node: Store, place: NodePlace) -> None:
     """Check that the stored value has the buffer's dtype with the lanes of the index."""
-    buffer, lanes = _check_access(context, node, at)
-    dtype = check_expr(context, node.value, at.down("value"))
+    buffer, lanes = _check_access(context, node, place)
+    dtype = check_expr(context, node.value, place.down("value"))
     if buffer is not None:
         expected = with_lanes_of(buffer.dtype, lanes)
         if dtype not in (None, expected):
             context.report(
                 "verify.store.dtype",
                 f"A store to '{node.buffer}' has a value of dtype {dtype}; expected {expected}.",
-                at,
+                place,
             )
-        _check_predicate(context, node.predicate, expected, at.down("predicate"))
+        _check_predicate(context, node.predicate, expected, place.down("predicate"))
     if node.buffer in context.trusted:
         context.report(
             "verify.store.index",
             f"'{node.buffer}' cannot be written: it holds the structure of an axis, or facts about it "
             "are declared.",
-            at,
+            place,
         )
 
 
-def check_prefetch(context: VerifyContext, node: Prefetch, at: At) -> None:
+def check_prefetch(context: VerifyContext, node: Prefetch, place: NodePlace) -> None:
     """Check the address of a prefetch as that of a load."""
-    _check_access(context, node, at)
+    _check_access(context, node, place)
 
 
-def _check_predicate(context: VerifyContext, predicate: Expr | None, dtype: str, at: At) -> None:
+def _check_predicate(
+    context: VerifyContext, predicate: Expr | None, dtype: str, place: NodePlace
+) -> None:
     if predicate is None:
         return
-    predicate_dtype, expected = check_expr(context, predicate, at), with_lanes_of("bool", dtype)
+    predicate_dtype, expected = check_expr(context, predicate, place), with_lanes_of("bool", dtype)
     if predicate_dtype not in (None, expected):
         context.report(
             "verify.predicate.dtype",
             f"A predicate has the dtype {predicate_dtype}; expected {expected}.",
-            at,
+            place,
         )
 
 
 def _check_access(
-    context: VerifyContext, node: Load | Store | Prefetch, at: At
+    context: VerifyContext, node: Load | Store | Prefetch, place: NodePlace
 ) -> tuple[KnownBuffer | None, str]:
     """Return the buffer (None if undefined), and int64 with the lanes of the access."""
-    buffer = declared_buffer(context, node.buffer, at)
+    buffer = declared_buffer(context, node.buffer, place)
     if buffer is not None:
-        _check_ndim(context, node.buffer, len(node.indices), buffer.ndim, at)
+        _check_ndim(context, node.buffer, len(node.indices), buffer.ndim, place)
     lanes = "int64"
     for number, index in enumerate(node.indices):
-        inner = at.down("indices", number)
+        inner = place.down("indices", number)
         dtype = check_expr(context, index, inner)
         # A scalar index is the same for all lanes of the others.
         if dtype is None or dtype == "int64":
@@ -118,62 +120,64 @@ def _check_access(
     return buffer, lanes
 
 
-def declared_buffer(context: VerifyContext, name: str, at: At) -> KnownBuffer | None:
+def declared_buffer(context: VerifyContext, name: str, place: NodePlace) -> KnownBuffer | None:
     """Return the buffer with this name, or None after reporting that it is not defined here."""
     buffer = context.buffers.get(name)
     if buffer is None:
         context.report(
             "verify.buffer.undefined",
             f"The buffer '{name}' is not defined here.",
-            at,
+            place,
             hint=f"Defined are: {', '.join(sorted(context.buffers)) or 'none'}.",
         )
     return buffer
 
 
-def _check_ndim(context: VerifyContext, name: str, index_count: int, ndim: int, at: At) -> None:
+def _check_ndim(
+    context: VerifyContext, name: str, index_count: int, ndim: int, place: NodePlace
+) -> None:
     if index_count != ndim:
         context.report(
             "verify.index.count",
             f"'{name}' has {amount(ndim, 'dimension')}, but {amount(index_count, 'index', 'indices')} "
             f"{'is' if index_count == 1 else 'are'} given.",
-            at,
+            place,
         )
 
 
-def check_search(context: VerifyContext, node: Search, at: At) -> str:
+def check_search(context: VerifyContext, node: Search, place: NodePlace) -> str:
     """Check that a search has int64 bounds, a value of int64 or the buffer's dtype, and as prefix all indices
     but the last. Returns int64, the dtype of the position found."""
     if node.kind not in SEARCH_KINDS:
         context.report(
             "verify.search.kind",
             f"'{node.kind}' is not a kind of search; expected one of {', '.join(SEARCH_KINDS)}.",
-            at,
+            place,
         )
-    buffer = declared_buffer(context, node.buffer, at)
+    buffer = declared_buffer(context, node.buffer, place)
     if buffer is not None:
-        _check_ndim(context, node.buffer, len(node.prefix) + 1, buffer.ndim, at)
+        _check_ndim(context, node.buffer, len(node.prefix) + 1, buffer.ndim, place)
     for number, index in enumerate(node.prefix):
-        check_size(context, index, at.down("prefix", number))
-    check_size(context, node.begin, at.down("begin"))
-    check_size(context, node.end, at.down("end"))
-    dtype = check_expr(context, node.value, at.down("value"))
+        check_size(context, index, place.down("prefix", number))
+    check_size(context, node.begin, place.down("begin"))
+    check_size(context, node.end, place.down("end"))
+    dtype = check_expr(context, node.value, place.down("value"))
     if buffer is not None and dtype not in (None, "int64", buffer.dtype):
         context.report(
             "verify.search.dtype",
             f"The search in '{node.buffer}' is for a value of dtype {dtype}; expected int64 or "
             f"{buffer.dtype}.",
-            at.down("value"),
+            place.down("value"),
         )
     return "int64"
 
 
-def check_region(context: VerifyContext, region: Region, at: At) -> None:
+def check_region(context: VerifyContext, region: Region, place: NodePlace) -> None:
     """Check that a region has one int64 range for each dimension of its buffer."""
-    buffer = declared_buffer(context, region.buffer, at)
+    buffer = declared_buffer(context, region.buffer, place)
     if buffer is not None:
-        _check_ndim(context, region.buffer, len(region.ranges), buffer.ndim, at)
+        _check_ndim(context, region.buffer, len(region.ranges), buffer.ndim, place)
     for number, bounds in enumerate(region.ranges):
-        inner = at.down("ranges", number)
+        inner = place.down("ranges", number)
         check_size(context, bounds.start, inner.down("start"))
         check_size(context, bounds.extent, inner.down("extent"))

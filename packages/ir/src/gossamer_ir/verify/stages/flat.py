@@ -18,7 +18,7 @@ from gossamer_ir.nodes import (
     Shuffle,
 )
 from gossamer_ir.support.message_texts import amount
-from gossamer_ir.verify.context import AT_ROOT, At, VerifyContext
+from gossamer_ir.verify.context import ROOT_PLACE, NodePlace, VerifyContext
 from gossamer_ir.verify.expressions.buffer_accesses import declared_buffer
 from gossamer_ir.verify.expressions.check_expr import check_condition, check_expr, check_size
 from gossamer_ir.verify.statements.statement_checks import (
@@ -38,34 +38,34 @@ RANGE_PARAMS = 2
 """Number of leading parameters of an outlined loop that give its range: begin and end."""
 
 
-def check_guard(context: VerifyContext, node: Guard, at: At) -> None:
+def check_guard(context: VerifyContext, node: Guard, place: NodePlace) -> None:
     """Check that a guard has a scalar condition and names an existing buffer."""
-    check_condition(context, node.condition, at.down("condition"))
-    declared_buffer(context, node.buffer, at)
+    check_condition(context, node.condition, place.down("condition"))
+    declared_buffer(context, node.buffer, place)
 
 
-def check_barrier(_context: VerifyContext, _node: Barrier, _at: At) -> None:
+def check_barrier(_context: VerifyContext, _node: Barrier, _place: NodePlace) -> None:
     """Accept a barrier, which has no operands: whether all threads reach it depends on run-time values."""
 
 
-def check_shuffle(context: VerifyContext, node: Shuffle, at: At) -> None:
+def check_shuffle(context: VerifyContext, node: Shuffle, place: NodePlace) -> None:
     """Check the dtype of the variable, and that the offset and the width are possible in a warp."""
     if node.width not in SHUFFLE_WIDTHS or not 0 < node.offset < node.width:
         context.report(
             "verify.shuffle.offset",
             f"A shuffle has the offset {node.offset} and the width {node.width}.",
-            at,
+            place,
             hint="The width is 2, 4, 8, 16 or 32, and the offset is from 1 to the width minus 1.",
         )
-    check_bound_value(context, node, at)
+    check_bound_value(context, node, place)
 
 
-def check_parallel_for(context: VerifyContext, node: ParallelFor, at: At) -> None:
+def check_parallel_for(context: VerifyContext, node: ParallelFor, place: NodePlace) -> None:
     """Check that a parallel loop has an int64 range, which its function takes as first parameters."""
-    check_loop_range(context, node, at)
+    check_loop_range(context, node, place)
     with context.scope():
-        define_loop_var(context, node, at)
-    callee = _find_callee(context, node.function, at)
+        define_loop_var(context, node, place)
+    callee = _find_callee(context, node.function, place)
     if callee is None:
         return
     if [param.dtype for param in callee.params[:RANGE_PARAMS]] != ["int64"] * RANGE_PARAMS:
@@ -73,16 +73,16 @@ def check_parallel_for(context: VerifyContext, node: ParallelFor, at: At) -> Non
             "verify.flat.range",
             f"The first two parameters of '{node.function}', which runs in parallel, must be the begin "
             "and end of its range, in int64.",
-            at,
+            place,
         )
-    _check_arguments(context, node, callee, callee.params[RANGE_PARAMS:], at)
+    _check_arguments(context, node, callee, callee.params[RANGE_PARAMS:], place)
 
 
-def check_launch(context: VerifyContext, node: Launch, at: At) -> None:
+def check_launch(context: VerifyContext, node: Launch, place: NodePlace) -> None:
     """Check that a launch has distinct thread axes and an existing function."""
     tags = [thread.tag for thread in node.threads]
     for number, thread in enumerate(node.threads):
-        inner = at.down("threads", number)
+        inner = place.down("threads", number)
         if thread.tag not in THREAD_TAGS or thread.tag in tags[:number]:
             context.report(
                 "verify.thread.tag",
@@ -90,19 +90,19 @@ def check_launch(context: VerifyContext, node: Launch, at: At) -> None:
                 inner,
             )
         check_size(context, thread.extent, inner.down("extent"))
-    callee = _find_callee(context, node.function, at)
+    callee = _find_callee(context, node.function, place)
     if callee is not None:
-        _check_arguments(context, node, callee, callee.params, at)
+        _check_arguments(context, node, callee, callee.params, place)
 
 
-def _find_callee(context: VerifyContext, name: str, at: At) -> Function | None:
-    context.calls.append((name, at))
+def _find_callee(context: VerifyContext, name: str, place: NodePlace) -> Function | None:
+    context.calls.append((name, place))
     callee = context.functions.get(name)
     if callee is None:
         context.report(
             "verify.flat.callee",
             f"There is no function '{name}'.",
-            at,
+            place,
             hint=f"Defined are: {', '.join(context.functions)}.",
         )
     return callee
@@ -113,17 +113,17 @@ def _check_arguments(
     node: ParallelFor | Launch,
     callee: Function,
     params: tuple[Param, ...],
-    at: At,
+    place: NodePlace,
 ) -> None:
     if len(node.args) != len(params):
         context.report(
             "verify.flat.arguments",
             f"'{callee.name}' takes {amount(len(params), 'argument')}, not {len(node.args)}.",
-            at,
+            place,
         )
     bound = {buffer.handle: buffer.dtype for buffer in callee.buffers}
     for number, (arg, param) in enumerate(zip(node.args, params, strict=False)):
-        inner = at.down("args", number)
+        inner = place.down("args", number)
         if param.dtype == "handle":
             arg_dtype, expected = _pointer_dtype(context, arg, inner), bound.get(param.name)
         else:
@@ -137,7 +137,7 @@ def _check_arguments(
             )
 
 
-def _pointer_dtype(context: VerifyContext, arg: Expr, at: At) -> str | None:
+def _pointer_dtype(context: VerifyContext, arg: Expr, place: NodePlace) -> str | None:
     """Return the element dtype of a pointer argument, or None if it cannot be determined."""
     if is_handle(arg):
         if arg.name in context.handles:
@@ -147,7 +147,7 @@ def _pointer_dtype(context: VerifyContext, arg: Expr, at: At) -> str | None:
     context.report(
         "verify.flat.pointer",
         "A pointer argument must be a handle parameter or an allocated buffer.",
-        at,
+        place,
     )
     return None
 
@@ -171,7 +171,7 @@ def _check_bound(entry: VerifyContext, module: Module) -> None:
             entry.report(
                 "verify.handle.unbound",
                 f"No buffer is bound to the pointer parameter '{handle}' of the entry.",
-                AT_ROOT.down("functions", index),
+                ROOT_PLACE.down("functions", index),
                 hint="Remove the parameter, or bind a buffer to it.",
             )
 
@@ -187,16 +187,16 @@ def _check_calls_of(
     if context is None or name in heights:
         return heights.get(name, 0)
     height = 0
-    for callee, at in context.calls:
+    for callee, place in context.calls:
         # Recursion would need a stack of unknown size, and the depth below could not be computed.
         if callee in (*above, name):
-            context.report("verify.flat.recursion", f"'{callee}' calls itself.", at)
+            context.report("verify.flat.recursion", f"'{callee}' calls itself.", place)
             continue
         # The recursion of this check is bounded, too, whatever the module says.
         if len(above) < MAX_CALLS:
             height = max(height, 1 + _check_calls_of(contexts, callee, (*above, name), heights))
         if height > MAX_CALLS or len(above) == MAX_CALLS:
-            context.report("verify.depth", f"Calls nest deeper than {MAX_CALLS} levels.", at)
+            context.report("verify.depth", f"Calls nest deeper than {MAX_CALLS} levels.", place)
             height = 0
     heights[name] = height
     return height

@@ -27,7 +27,7 @@ from gossamer_ir.nodes import Atomic, For, Function, If, Let, Stmt
 from gossamer_ir.traversal.access_types import ACCESSES
 from gossamer_ir.traversal.buffer_definitions import allocations
 from gossamer_ir.traversal.walk import collect, stmts
-from gossamer_ir.verify.context import At, VerifyContext
+from gossamer_ir.verify.context import NodePlace, VerifyContext
 from gossamer_ir.verify.expressions.buffer_accesses import check_store
 from gossamer_ir.verify.expressions.check_expr import check_expr
 from gossamer_ir.verify.expressions.dtype_queries import parse_dtype
@@ -35,13 +35,13 @@ from gossamer_ir.verify.expressions.dtype_queries import parse_dtype
 _OTHER_ACCESSES: Any = tuple(kind for kind in ACCESSES if kind is not Atomic)
 
 
-def check_atomic(context: VerifyContext, node: Atomic, at: At) -> None:
+def check_atomic(context: VerifyContext, node: Atomic, place: NodePlace) -> None:
     """Check that the operation of an atomic update exists and that its element is a number."""
     if node.op not in ATOMIC_OPS:
         context.report(
             "verify.atomic.op",
             f"'{node.op}' is not an atomic operation; expected one of {', '.join(ATOMIC_OPS)}.",
-            at,
+            place,
         )
         return
     buffer = context.buffers.get(node.buffer)
@@ -51,13 +51,13 @@ def check_atomic(context: VerifyContext, node: Atomic, at: At) -> None:
         and not is_atomic_dtype(buffer.dtype)
     ):
         context.report(
-            "verify.atomic.dtype", f"'{node.buffer}' holds {buffer.dtype}, not numbers.", at
+            "verify.atomic.dtype", f"'{node.buffer}' holds {buffer.dtype}, not numbers.", place
         )
-    elif check_expr(context, node.value, at.down("value")) is not None:
-        check_store(context, plain_update(node), at)
+    elif check_expr(context, node.value, place.down("value")) is not None:
+        check_store(context, plain_update(node), place)
 
 
-def check_marked_loop(context: VerifyContext, loop: For, at: At) -> None:
+def check_marked_loop(context: VerifyContext, loop: For, place: NodePlace) -> None:
     """Check that the iterations of a loop marked 'atomic' only accumulate into shared elements."""
     if not is_atomic(loop):
         return
@@ -67,7 +67,7 @@ def check_marked_loop(context: VerifyContext, loop: For, at: At) -> None:
         context.report(
             "verify.atomic.name",
             f"Loop '{loop.var}' is marked 'atomic' for '{unknown}', which is not a buffer.",
-            at,
+            place,
         )
     name = buffer_shared_otherwise(loop)
     if name is not None:
@@ -75,12 +75,12 @@ def check_marked_loop(context: VerifyContext, loop: For, at: At) -> None:
             "verify.atomic.loop",
             f"The iterations of loop '{loop.var}', which is marked 'atomic', do not only accumulate "
             f"into '{name}' by one of {', '.join(ATOMIC_OPS)}.",
-            at,
+            place,
         )
 
 
 # Other statements: refused if they update what other threads update; only `Atomic` may.
-def check_shared(context: VerifyContext, function: Function, at: At) -> None:
+def check_shared(context: VerifyContext, function: Function, place: NodePlace) -> None:
     """Check that each atomically updated buffer has one operation and no other access that runs at once."""
     # Most functions have no atomic updates.
     if not any(isinstance(stmt, Atomic) for stmt in stmts(function.body)):
@@ -99,7 +99,7 @@ def check_shared(context: VerifyContext, function: Function, at: At) -> None:
             "verify.atomic.shared",
             f"'{name}' is updated atomically, but other statements or another atomic operation "
             "access it too.",
-            at,
+            place,
         )
 
 

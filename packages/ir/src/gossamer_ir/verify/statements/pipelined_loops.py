@@ -15,7 +15,7 @@ from gossamer_ir.verify.context import VerifyContext
 def check_pipelines(context: VerifyContext, function: Function) -> None:
     """Check that a pipelined loop is serial, has a supported number of stages and begins with copies that may
     run ahead. At the flat stage the annotation is ignored: buffers have been allocated."""
-    for loop, at in context.pipelined if context.stage.name != "flat" else ():
+    for loop, place in context.pipelined if context.stage.name != "flat" else ():
         stages = dict(loop.annotations)[PIPELINE]
         is_number = isinstance(stages, int) and not isinstance(stages, bool)
         if not is_number or not MIN_STAGES <= int(stages) <= MAX_STAGES:
@@ -23,12 +23,12 @@ def check_pipelines(context: VerifyContext, function: Function) -> None:
                 "verify.pipeline.stages",
                 f"The number of stages of loop '{loop.var}' is {stages!r}; expected from {MIN_STAGES} to "
                 f"{MAX_STAGES}.",
-                at,
+                place,
             )
         if loop.kind != "serial" or not copies_ahead(loop, function):
             context.report(
                 "verify.pipeline.copy",
                 f"The loop '{loop.var}', which is marked '{PIPELINE}', is not serial, or does not "
                 "begin with a copy that may run ahead.",
-                at,
+                place,
             )

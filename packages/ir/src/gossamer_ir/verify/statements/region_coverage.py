@@ -10,10 +10,10 @@ from gossamer_ir.analysis.accesses.buffer_accesses import Access, accesses_of_bl
 from gossamer_ir.arith.affine import distance
 from gossamer_ir.core.build import add
 from gossamer_ir.nodes import Block, Expr, Range, Region
-from gossamer_ir.verify.context import At, VerifyContext
+from gossamer_ir.verify.context import NodePlace, VerifyContext
 
 
-def check_regions(context: VerifyContext, block: Block, at: At) -> None:
+def check_regions(context: VerifyContext, block: Block, place: NodePlace) -> None:
     """Report accesses that are outside of the declared region by a constant distance.
 
     Buffers without a region are accepted: published programs omit those of index arrays, and passes
@@ -24,7 +24,7 @@ def check_regions(context: VerifyContext, block: Block, at: At) -> None:
         context.report(
             "verify.block.region",
             f"The block '{block.name}' accesses '{name}' outside of the region in its T.{field}.",
-            at.down(field, count),
+            place.down(field, count),
             hint="Remove the region: regions are derived from the body.",
         )
 

@@ -23,13 +23,13 @@ from gossamer_ir.nodes import (
 from gossamer_ir.traversal.free_vars import free_vars
 from gossamer_ir.traversal.statement_queries import values_after
 from gossamer_ir.traversal.walk import collect
-from gossamer_ir.verify.context import At, VerifyContext
+from gossamer_ir.verify.context import NodePlace, VerifyContext
 
 Lets: TypeAlias = dict[str, Expr]
 
 
 def check_write_conflicts(
-    context: VerifyContext, node: Iteration, axis_names: list[str], at: At
+    context: VerifyContext, node: Iteration, axis_names: list[str], place: NodePlace
 ) -> None:
     """Check the stores of an iteration over axes, which are given by name.
 
@@ -41,7 +41,7 @@ def check_write_conflicts(
         for axis, name in zip(axis_names, node.vars, strict=False)
         if not _has_one_element(context, axis)
     }
-    for write, place, lets in _writes(node.body, at, "body", {}):
+    for write, write_place, lets in _writes(node.body, place, "body", {}):
         missing = sorted(vars - _vars(write.indices, lets))
         # Points that differ in a variable outside of the indices write one element: without an order among
         # them, only a commutative update has a defined result.
@@ -50,11 +50,11 @@ def check_write_conflicts(
                 "verify.iteration.conflict",
                 f"Points with different '{', '.join(missing)}' assign the same element of "
                 f"'{write.buffer}'.",
-                place,
+                write_place,
                 hint=f"Accumulate: {write.buffer}[...] = {write.buffer}[...] + ... (or *, min, max).",
             )
     # An init may leave variables out of its indices, since all points then store the same value.
-    for write, place, lets in _writes(node.init, at, "init", {}):
+    for write, write_place, lets in _writes(node.init, place, "init", {}):
         determined = DeterminedVars(write.indices, vars, lets)
         undetermined = map(index_var, determined.missing(write.value))
         further = sorted(vars & _vars(undetermined, lets))
@@ -63,7 +63,7 @@ def check_write_conflicts(
                 "verify.iteration.init",
                 f"The init of '{write.buffer}' depends on '{', '.join(further)}', not only on the "
                 "element.",
-                place,
+                write_place,
             )
 
 
@@ -114,11 +114,11 @@ def _has_one_element(context: VerifyContext, name: str) -> bool:
 
 # Other statements: none applies a declared reducer but `Combine`.
 def _writes(
-    body: Iterable[Stmt], at: At, field: str, lets: Lets
-) -> Iterator[tuple[Store | Atomic, At, Lets]]:
+    body: Iterable[Stmt], place: NodePlace, field: str, lets: Lets
+) -> Iterator[tuple[Store | Atomic, NodePlace, Lets]]:
     """Yield the writes in a body, each with its place and the values of the lets seen so far."""
     for number, stmt in enumerate(body):
-        inner = at.down(field, number)
+        inner = place.down(field, number)
         lets |= {var.name: value for var, value in values_after(stmt)}
         effects = effects_of(stmt)
         yield from ((write, inner, lets) for write in effects.writes)

@@ -1,4 +1,4 @@
-"""What CPUs with AVX-512 lower to instructions of their own."""
+"""The nodes that are lowered to instructions of AVX-512."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""GPUs of NVIDIA: kernels in PTX, and what the threads of a block and of a warp do together."""
+"""GPUs of NVIDIA: kernels in PTX, and the common work of the threads of a block and of a warp."""

@@ -1,4 +1,4 @@
-"""What is kept of a kernel while it is emitted."""
+"""The state of a kernel while it is emitted."""
 
 from __future__ import annotations
 
@@ -15,4 +15,4 @@ class KernelState(msgspec.Struct):
     total_shared_bytes: int = 0
     """The size of all its buffers in shared memory."""
     has_warpgroups: bool = False
-    """Whether products of warpgroups read shared memory."""
+    """True if products of warpgroups read shared memory."""

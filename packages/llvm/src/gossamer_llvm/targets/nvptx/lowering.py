@@ -1,4 +1,4 @@
-"""What LLVM's target NVPTX lowers to instructions of its own."""
+"""The nodes that are lowered to instructions of LLVM's target NVPTX."""
 
 from __future__ import annotations
 

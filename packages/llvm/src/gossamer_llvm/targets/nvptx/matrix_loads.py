@@ -36,8 +36,8 @@ def _store_word(emitter: FunctionEmitter, store: Store, number: int, word: str) 
     assert first is not None
     target = emitter.buffers[store.buffer].address
     for element in range(_REGISTER_ELEMENTS):
-        at = _ELEMENT_BYTES * (first + _REGISTER_ELEMENTS * number + element)
-        address = value(f"getelementptr inbounds i8, ptr {target}, i64 {at}")
+        offset = _ELEMENT_BYTES * (first + _REGISTER_ELEMENTS * number + element)
+        address = value(f"getelementptr inbounds i8, ptr {target}, i64 {offset}")
         shifted = value(f"lshr i32 {word}, {16 * element}")
         half = value(f"trunc i32 {shifted} to i16")
         emitter.builder.line(f"store i16 {half}, ptr {address}, align {_ELEMENT_BYTES}")

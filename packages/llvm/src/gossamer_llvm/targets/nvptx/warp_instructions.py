@@ -37,7 +37,7 @@ class WarpProduct(msgspec.Struct, frozen=True, kw_only=True, tag_field=_TAG, tag
     operand_bits: int
     """The bits of an element of A and B in a register. In memory it has a byte, or more."""
     rounds_to_tf32: bool = False
-    """Whether elements of A and B are float32, and rounded to TF32 before they are multiplied."""
+    """True if elements of A and B are float32, and rounded to TF32 before they are multiplied."""
     selector: int = 0
     """The sparsity selector."""
 

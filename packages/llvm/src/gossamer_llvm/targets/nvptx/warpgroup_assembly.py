@@ -17,8 +17,8 @@ from gossamer_ir.support.typed_calls import typed
 
 _CONSTRAINTS = {"float": "f", "i32": "r", "i64": "l"}
 PROXY_FENCE = 'call void asm sideeffect "fence.proxy.async.shared::cta;", "~{memory}"()'
-"""What a thread executes between its stores to shared memory and the barrier before a product: the
-instructions read it by another way than threads do."""
+"""A thread executes this instruction between its stores to shared memory and the barrier before a product:
+the instructions of products read shared memory by another way (the asynchronous proxy) than threads do."""
 
 
 class WarpgroupOperands(msgspec.Struct, frozen=True):

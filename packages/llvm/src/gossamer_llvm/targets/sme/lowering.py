@@ -1,4 +1,4 @@
-"""What CPUs with Arm SME lower to instructions of their own."""
+"""The nodes that are lowered to instructions of Arm SME."""
 
 from __future__ import annotations
 

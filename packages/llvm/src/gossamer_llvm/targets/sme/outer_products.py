@@ -199,7 +199,7 @@ def _element(factor: Expr) -> Load | None:
 
 
 def _without_cast(value: Expr) -> Expr:
-    """Return what is converted from float16, or the value itself."""
+    """Return the float16 operand of a conversion, or the value itself."""
     match value:
         case Cast(value=narrow) if DType.parse(dtype_of(narrow)).scalar == "float16":
             return narrow

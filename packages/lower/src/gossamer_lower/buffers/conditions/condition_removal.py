@@ -43,7 +43,7 @@ class ConditionRemover:
         self._proofs = 0
         self._resolved: dict[tuple[int, int], tuple[IfThenElse, Expr]] = {}
 
-    # --- what holds
+    # --- facts that hold at a statement
 
     @contextmanager
     def scope(self) -> Iterator[None]:
@@ -71,7 +71,7 @@ class ConditionRemover:
         with self.point.under(condition, body):
             yield
         del self._known[mark:]
-        # What was proved under the condition is not known without it.
+        # A fact that was proved under the condition is not known without it.
         while len(self._resolved) > made:
             self._resolved.popitem()
 

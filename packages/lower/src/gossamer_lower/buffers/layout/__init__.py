@@ -1,1 +1,1 @@
-"""Where the elements of a sparse buffer are stored: the ordinary buffers, their sizes and facts."""
+"""The layout of the elements of a sparse buffer: the ordinary buffers, their sizes and facts."""

@@ -1,4 +1,4 @@
-"""Whether the conditions and the indices of accesses determine the thread that makes them."""
+"""The test that the conditions and the indices of accesses determine the thread that makes them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Finds the parallel loop over the rows of a compressed axis, and proves what an iteration reads."""
+"""Finds the parallel loop over the rows of a compressed axis, and proves which elements iterations read."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""What the inspector stores: the results of searches, and the arrays that hold them."""
+"""Arrays that the inspector stores: the results of searches, and the arrays that hold them."""

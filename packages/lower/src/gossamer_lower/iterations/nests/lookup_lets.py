@@ -22,7 +22,7 @@ from gossamer_lower.axes.element_location import ElementLocation
 
 
 class _Branch(msgspec.Struct):
-    """A condition on which it depends what a statement evaluates; a variable once it is bound by a let."""
+    """A condition that selects the expressions that a statement evaluates; a variable once a let binds it."""
 
     condition: Expr
     is_bound: bool = False
@@ -59,7 +59,7 @@ class LookupLets:
 
     @contextmanager
     def under(self, condition: Expr) -> Iterator[None]:
-        """Return a context for what is evaluated only if a condition holds."""
+        """Return a context for expressions that are evaluated only if a condition holds."""
         self._branches.append((_Branch(condition), True))
         yield
         self._branches.pop()

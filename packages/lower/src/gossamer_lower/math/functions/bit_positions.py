@@ -19,11 +19,11 @@ def find_nth_bit(word: Term, number: Term) -> Term:
     bits, rest = (value.to(f"uint{width}") for value in (word, number))
     code = word.code
     is_missing = rest >= code.call("popcount", bits)
-    at, half = bits.constant_like(0), width // 2
+    position, half = bits.constant_like(0), width // 2
     while half:
-        below = code.call("popcount", (bits >> at) & ((1 << half) - 1))
+        below = code.call("popcount", (bits >> position) & ((1 << half) - 1))
         is_above = rest >= below
-        at = code.select(is_above, at + half, at)
+        position = code.select(is_above, position + half, position)
         rest = code.select(is_above, rest - below, rest)
         half //= 2
-    return code.select(is_missing, width, at).to(word.scalar)
+    return code.select(is_missing, width, position).to(word.scalar)

@@ -132,7 +132,7 @@ def _window(code: CodeBuilder, skipped: Term) -> list[Term]:
     """Return six words, the lowest first, of the bits of 2 / pi, after 64 zero bits, from bit `skipped`."""
     look_up = code.table([0, 0, *known.TWO_OVER_PI])
     first, shift = (skipped >> 5).to("int64"), 32 - (skipped & 31)
-    words = [look_up(first + at) for at in range(_LIMBS + 1)]
+    words = [look_up(first + limb) for limb in range(_LIMBS + 1)]
     pairs = pairwise(words)
     window = [(((left << 32) | right) >> shift) & _WORD for left, right in pairs]
     return window[::-1]

@@ -141,7 +141,7 @@ def _largest_lookups(expr: Expr, block: Block, varying: set[str]) -> Iterator[Ex
     is_scalar_index = dtype_of(expr) == "int64" and not isinstance(expr, Ramp)
     is_outer = free_vars(expr).isdisjoint(_bound_vars(block))
     if is_scalar_index and is_outer and not varying <= iters:
-        # What is below is computed with it.
+        # The operands below it are computed with it.
         yield expr
         return
     for child in children(expr):

@@ -61,7 +61,7 @@ def transform_layout(
 ) -> Change:
     """Change the layout of a buffer by a map from old to new indices.
 
-    `index_map` is a text such as "i, j -> j // 8, i, j % 8", which makes panels of 8 columns. Its results
+    `index_map` is a text such as "i, j -> j // 8, i, j % 8", which makes tiles of 8 columns. Its results
     are digits of the indices, `i`, `i // c`, `i % d` or `i // c % d`, or sums of digits with place values.
     The function must allocate the buffer.
 

@@ -99,7 +99,7 @@ def fission(
         _require_late_inits(before, parts[cut], cursor)
 
     namer = namer_of(root.function)
-    names = tuple(namer.fresh(part_name(loop, at)) for at in range(len(parts)))
+    names = tuple(namer.fresh(part_name(loop, number)) for number in range(len(parts)))
     new_loops = tuple(
         _loop_over_part(cursor.node, *pair) for pair in zip(names, parts, strict=True)
     )

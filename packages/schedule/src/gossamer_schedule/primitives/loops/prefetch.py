@@ -75,7 +75,7 @@ def prefetch(
     assert isinstance(target, Buffer), "the loop stage has no other buffers"
     inside = find_block(root, block=block)
 
-    # The iteration itself has read what is at distance 0; the index of the later iteration must not overflow.
+    # The iteration itself has read the element at distance 0; the index of a later one must not overflow.
     require_between(cursor, "distance", distance, 1, MAX_SIZE)
     _require_allocated_outside(target, cursor)
     reads = _required_indices(inside, target, cursor=cursor)

@@ -59,13 +59,13 @@ def gather_tiling(
     *,
     stats: Stats | None,
     thresholds: PrefetchThresholds = PREFETCH,
-    has_rows: bool,
+    has_cacheable_accumulators: bool,
     rows: int = 1,
 ) -> GatherTiling:
     """Return the tiles of gathered rows, each of which is added to `rows` rows in registers.
 
-    Accumulators of aligned vectors are a cache over the iterators of the block, which must include the row of
-    the output and begin at the identity of the reduction: `has_rows`.
+    Accumulators of aligned vectors are a cache over the iterators of the block. They are cacheable if these
+    iterators include the row of the output, and the accumulators begin at the identity of the reduction.
     """
     aligning = unprofitable_verdict(
         "the accumulators of a row cannot be indexed by the iterators of the block alone"
@@ -74,7 +74,7 @@ def gather_tiling(
         aligning = unprofitable_verdict(
             "vectors have no fixed length that could be aligned to cache lines"
         )
-    elif has_rows:
+    elif has_cacheable_accumulators:
         least = least_aligned(machine, rows=rows)
         aligning = row_alignment_verdict(gather, machine, stats=stats, least=least)
     prefetching = row_prefetching_verdict(

@@ -13,7 +13,7 @@ class Verdict(msgspec.Struct, frozen=True):
 
 
 def profitable_verdict(why: str) -> Verdict:
-    """Return a verdict for what is profitable.
+    """Return the verdict that a transformation is profitable.
 
     >>> profitable_verdict("gathers are fast").is_profitable
     True
@@ -22,12 +22,12 @@ def profitable_verdict(why: str) -> Verdict:
 
 
 def unprofitable_verdict(why: str) -> Verdict:
-    """Return a verdict against what is not profitable."""
+    """Return the verdict that a transformation is not profitable."""
     return Verdict(is_profitable=False, why=why)
 
 
 def unknown_size_verdict(operand: str) -> Verdict:
-    """Return the verdict against what depends on the size of an operand, for unknown data."""
+    """Return the verdict that a transformation is not profitable, as the size of an operand is unknown."""
     return unprofitable_verdict(f"without statistics of the data, the size of {operand} is unknown")
 
 

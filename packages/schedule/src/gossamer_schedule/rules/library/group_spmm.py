@@ -67,8 +67,14 @@ def group_spmm(module: Module, context: RuleContext) -> PatternMatch | None:
     trace, gather = context.new_trace(), pattern.gather
     machine, stats = context.machine, context.stats
     # The accumulators of aligned vectors must begin at the identity of the reduction.
-    has_rows = pattern.is_initialized
-    tiling = gather_tiling(gather, machine, stats=stats, has_rows=has_rows, rows=pattern.height)
+    has_cacheable_accumulators = pattern.is_initialized
+    tiling = gather_tiling(
+        gather,
+        machine,
+        stats=stats,
+        has_cacheable_accumulators=has_cacheable_accumulators,
+        rows=pattern.height,
+    )
     align_to_rows(trace, gather, aligning=tiling.aligning, machine=machine)
     nests = _accumulate_rows(trace, pattern, tiling=tiling)
     what = "features in lanes, and the rows and vectors of a tile unrolled"

@@ -89,10 +89,14 @@ def row_spmm(module: Module, context: RuleContext) -> PatternMatch | None:
     if program is None or pattern is None or not pattern.feature or pattern.features == 0:
         return None
     # Of a sibling, the row is an iterator of the block around all of them.
-    has_rows = not context.is_sibling and has_rows_and_init(*program)
+    has_cacheable_accumulators = not context.is_sibling and has_rows_and_init(*program)
     trace = context.new_trace()
-    form = _form(pattern, context, program=program, has_rows=has_rows)
-    others = _other_forms(pattern, context, program=program, has_rows=has_rows)
+    form = _form(
+        pattern, context, program=program, has_cacheable_accumulators=has_cacheable_accumulators
+    )
+    others = _other_forms(
+        pattern, context, program=program, has_cacheable_accumulators=has_cacheable_accumulators
+    )
     form = trace.choose(f"{pattern.block}.form", form, *others)
     match form:
         case "single_features":
@@ -106,7 +110,12 @@ def row_spmm(module: Module, context: RuleContext) -> PatternMatch | None:
         case "whole_tiles":
             _run_whole_tiles(trace, pattern, context=context)
         case "gathered_rows":
-            _run_gathered_rows(trace, pattern, context=context, has_rows=has_rows)
+            _run_gathered_rows(
+                trace,
+                pattern,
+                context=context,
+                has_cacheable_accumulators=has_cacheable_accumulators,
+            )
     return PatternMatch(pattern.text, trace)
 
 
@@ -115,7 +124,7 @@ def _form(
     context: RuleContext,
     *,
     program: tuple[Function, Iteration],
-    has_rows: bool,
+    has_cacheable_accumulators: bool,
 ) -> RowForm:
     """Return the form that the sizes select, of those that the program permits."""
     gather, machine, stats = pattern.gather, context.machine, context.stats
@@ -138,7 +147,9 @@ def _form(
             return sums
     if pattern.features == 1:
         return "dot_products"
-    return by_sizes if by_sizes == "packed_tiles" and has_rows else "gathered_rows"
+    return (
+        by_sizes if by_sizes == "packed_tiles" and has_cacheable_accumulators else "gathered_rows"
+    )
 
 
 def _other_forms(
@@ -146,7 +157,7 @@ def _other_forms(
     context: RuleContext,
     *,
     program: tuple[Function, Iteration],
-    has_rows: bool,
+    has_cacheable_accumulators: bool,
 ) -> Iterator[RowForm]:
     """Yield the forms that the program permits whatever the sizes of the matrix are."""
     gather, machine = pattern.gather, context.machine
@@ -157,7 +168,7 @@ def _other_forms(
         if whole_tiles_verdict(pattern, machine).is_profitable:
             yield "whole_tiles"
         return
-    if has_rows and are_whole_tiles(gather, machine):
+    if has_cacheable_accumulators and are_whole_tiles(gather, machine):
         yield "packed_tiles"
     if not context.is_sibling and may_add_side_by_side(*program) and may_have_sums(gather, machine):
         yield "sums"
@@ -213,7 +224,11 @@ def _run_packed_tiles(trace: TraceBuilder, pattern: RowReduction, *, context: Ru
 
 
 def _run_gathered_rows(
-    trace: TraceBuilder, pattern: RowReduction, *, context: RuleContext, has_rows: bool
+    trace: TraceBuilder,
+    pattern: RowReduction,
+    *,
+    context: RuleContext,
+    has_cacheable_accumulators: bool,
 ) -> None:
     """Accumulate tiles of features in registers, from rows that are read where they are.
 
@@ -226,7 +241,7 @@ def _run_gathered_rows(
         machine,
         stats=stats,
         thresholds=context.thresholds.prefetch,
-        has_rows=has_rows,
+        has_cacheable_accumulators=has_cacheable_accumulators,
     )
     tiling = choose_tiles(trace, gather, tiling=tiling, machine=machine)
     align_to_rows(trace, gather, aligning=tiling.aligning, machine=machine)
@@ -236,7 +251,7 @@ def _run_gathered_rows(
     if not context.is_sibling:
         _store(trace, pattern, copy_block=nests.copy_block, context=context)
     prefetch_rows(trace, gather, prefetching=tiling.prefetching, tiles=tiling.tiles.tiles or 1)
-    if has_rows and not machine.is_scalable:
+    if has_cacheable_accumulators and not machine.is_scalable:
         packed = thread_tiles(gather, machine=machine, stats=stats)
         # The reason against packing, where there are tiles that might be packed.
         if packed.tiles.tiles != 1 and not packed.packing.is_profitable:

@@ -1,7 +1,7 @@
 """Updates of rows of features, whose rows may repeat: tiles of features in parallel.
 
 Rows that are not known to be distinct cannot be shared among threads without atomic updates: rows that were
-cut into pieces, coordinates, columns, diagonals. Features are distinct, so that each thread updates some
+cut into segments, coordinates, columns, diagonals. Features are distinct, so that each thread updates some
 features of all rows, in the order of the program. Results do not depend on the number of threads.
 """
 

@@ -67,8 +67,8 @@ def _fits(product: BlockProduct) -> bool:
     would not match."""
     sums = product.sums
     sizes = (sums.height, sums.width, sums.features)
-    has_rows = sums.height is None or sums.height >= MIN_TENSORIZED_ROWS
-    return sums.dtype == "float32" and has_rows and not {0, 1}.intersection(sizes)
+    is_high_enough = sums.height is None or sums.height >= MIN_TENSORIZED_ROWS
+    return sums.dtype == "float32" and is_high_enough and not {0, 1}.intersection(sizes)
 
 
 def _initialize(trace: TraceBuilder, product: BlockProduct, *, lanes: int | str) -> None:

@@ -52,7 +52,7 @@ class NMProduct(msgspec.Struct, frozen=True):
     output: str
     """The buffer of the result at the loop stage."""
     is_row_major: bool
-    """Whether neither C nor B is transposed."""
+    """True if neither C nor B is transposed."""
 
     @property
     def pattern(self) -> str:

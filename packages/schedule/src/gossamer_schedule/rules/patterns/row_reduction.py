@@ -227,7 +227,8 @@ def _is_regular(function: Function, iteration: Iteration, roles: _RowRoles, *, l
 
 def _before(roles: _RowRoles, vars: tuple[str, ...]) -> str | None:
     row = vars[len(roles.roots)]
-    # The number of words is a size of the program, whose product with the row no proof of order knows.
+    # The slots before a row would be a product of the row and the number of words, a size of the program.
+    # No proof of order uses such a product.
     if roles.words:
         return None
     if not is_varied(roles.row):

@@ -16,8 +16,8 @@ _WEIGHTS: dict[str, Callable[[int], list[int]]] = {
     "none": lambda size: [5] * (size + 1),
     "all in the first": lambda size: [0] + [100] * size,
     "all in the last": lambda size: [0] * size + [100],
-    "growing": lambda size: [at * at for at in range(size + 1)],
-    "large": lambda size: [at * (2**62 // max(size, 1)) for at in range(size + 1)],
+    "growing": lambda size: [number * number for number in range(size + 1)],
+    "large": lambda size: [number * (2**62 // max(size, 1)) for number in range(size + 1)],
 }
 
 

@@ -1,4 +1,4 @@
-"""Where the elements of fragments are: the lane, and the element of its registers.
+"""The places of the elements of fragments: the lane, and the element of its registers.
 
 Lane 4 * g + t is lane t of the quad g. The layouts are those of `gossamer_cuda_mma_sp.instructions`,
 as expressions in the number of the lane.

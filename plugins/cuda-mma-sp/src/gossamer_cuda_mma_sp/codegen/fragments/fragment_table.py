@@ -1,4 +1,4 @@
-"""What code generation knows about the fragments of a function: how lanes hold them, and which products they
+"""The table of the fragments of a function: how lanes hold them, and which products they
 are in."""
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class FragmentTable(msgspec.Struct, frozen=True):
     arrays: Mapping[str, Buffer]
     """The arrays that callers pass, by their names."""
     layouts: Mapping[str, FragmentLayout]
-    """Which elements of each fragment a lane holds."""
+    """The elements of each fragment that a lane holds."""
     instructions: Mapping[MatrixProduct, TiledInstruction]
     """The instruction for each product."""
     tiles: Mapping[MatrixProduct, TileCounts]

@@ -48,11 +48,11 @@ class MatrixProduct(msgspec.Struct, frozen=True):
     columns: int
     depth: int
     b_is_shared: bool = False
-    """Whether B is in shared memory instead of a fragment."""
+    """True if B is in shared memory instead of a fragment."""
     a_is_shared: bool = False
-    """Whether A is there, too, with its rows as they are stored."""
+    """True if A is there, too, with its rows as they are stored."""
     b_is_by_k: bool = False
-    """Whether B is stored with the elements along its depth contiguous."""
+    """True if B is stored with the elements along its depth contiguous."""
 
 
 class _Factor(msgspec.Struct, frozen=True):

@@ -46,7 +46,7 @@ def shuffle_registers(threads: GridThreads, instruction: Instruction, lanes: Lan
     last = (lane & segment) | (clamp & np.uint32(31) & ~segment)
     source = (lane ^ offset) if "bfly" in instruction.suffixes else (lane + offset)
     source = np.where(source <= last, source, lane)
-    # What a lane reads of one that is not in the mask is undefined.
+    # The value that a lane reads of one that is not in the mask is undefined.
     every = np.full(int(lanes.max()) + WARP_LANES, _UNDEFINED, word)
     every[lanes] = value
     is_named = (mask >> source.astype(np.uint32)) & 1 != 0
@@ -66,10 +66,10 @@ def load_matrices(threads: GridThreads, instruction: Instruction, lanes: LaneNum
     the banks of others."""
     names = items_of(instruction.operands[0])
     addressing = addressing_lanes(lanes, len(names))
-    memory, at = threads.memory.place(instruction.operands[1], "shared", addressing)
-    rows = memory.load(at, ROW_BYTES, threads.memory.owners(addressing))
+    memory, addresses = threads.memory.place(instruction.operands[1], "shared", addressing)
+    rows = memory.load(addresses, ROW_BYTES, threads.memory.owners(addressing))
     is_transposed = "trans" in instruction.suffixes
     words = loaded_registers(rows, len(names), is_transposed=is_transposed)
     for name, word in zip(names, words, strict=True):
         threads.registers.write(name, word, lanes)
-    return bank_conflicts(at)
+    return bank_conflicts(addresses)

@@ -22,13 +22,13 @@ def addressing_lanes(lanes: LaneNumbers, count: int) -> LaneNumbers:
     return lanes.reshape(-1, WARP_LANES)[:, : _ROWS * count].ravel()
 
 
-def bank_conflicts(at: LaneNumbers) -> int:
+def bank_conflicts(addresses: LaneNumbers) -> int:
     """Return how many rows of matrices are loaded after others that are in the same banks.
 
     >>> bank_conflicts(np.arange(8) * 16), bank_conflicts(np.arange(8) * 64)
     (0, 3)
     """
-    banks = at.reshape(-1, _ROWS, 1) // ROW_BYTES % _ROWS == np.arange(_ROWS)
+    banks = addresses.reshape(-1, _ROWS, 1) // ROW_BYTES % _ROWS == np.arange(_ROWS)
     return int((banks.sum(axis=1).max(axis=1) - 1).sum())
 
 

@@ -147,8 +147,8 @@ def sparse_values(
     table = _as_sparse(instruction, 1)
     # Only the lanes of the selector supply metadata; the words of others may be anything.
     supplied = np.full(words.shape, _LEGAL_WORD, np.uint32)
-    at = list(supplying_lanes(table, selector))
-    supplied[..., at] = words[..., at]
+    suppliers = list(supplying_lanes(table, selector))
+    supplied[..., suppliers] = words[..., suppliers]
     try:
         every = unpack_metadata(supplied, table)
     except FormatError as error:

@@ -44,7 +44,7 @@ class _Operands(msgspec.Struct, frozen=True):
     is_added: str
     signs: tuple[int, ...]
     ways: tuple[bool, ...]
-    """Whether elements along K are contiguous, of A if it is in shared memory, and of B."""
+    """True if elements along K are contiguous, of A if it is in shared memory, and of B."""
 
 
 class _SharedMatrix(msgspec.Struct, frozen=True):
@@ -93,12 +93,12 @@ def _multiply(threads: GridThreads, instruction: Instruction, lanes: LaneNumbers
     registers = (*operands.sums, *inputs)
     for group in lanes.reshape(-1, WARPGROUP_LANES):
         threads.registers.begin_product(operands.sums, inputs, group)
-        sums, at = _product(threads, product, operands, group)
+        sums, addresses = _product(threads, product, operands, group)
         for number, register in enumerate(operands.sums):
             threads.registers.write(register, np.ascontiguousarray(sums[:, number]), group)
         threads.registers.hold(registers, operands.sums, group)
-        threads.memory.shared.keep_async_read(at)
-        threads.products.begin(group, registers, operands.sums, at)
+        threads.memory.shared.keep_async_read(addresses)
+        threads.products.begin(group, registers, operands.sums, addresses)
 
 
 def _operands(texts: Sequence[str], product: WarpgroupInstruction) -> _Operands:
@@ -156,7 +156,7 @@ def _read_matrix(
     stored = np.dtype(operand_dtype_named(matrix.dtype).stored_as)
     bits = int(_uniform(threads, matrix.descriptor, _WORD_PAIR, group))
     try:
-        at = element_addresses(
+        addresses = element_addresses(
             MatrixDescriptor.decode(bits),
             matrix.shape,
             element_bytes=stored.itemsize,
@@ -164,7 +164,7 @@ def _read_matrix(
         )
     except ArgumentError as error:
         raise DeviceFaultError(f"a product cannot read a matrix: {error}") from None
-    every = (at[..., None] + np.arange(stored.itemsize)).ravel()
+    every = (addresses[..., None] + np.arange(stored.itemsize)).ravel()
     offsets = threads.memory.shared_offsets(every, group)
     pieces.append(offsets)
     data = threads.memory.shared.read_asynchronously(offsets, threads.memory.owners(group[:1]))

@@ -29,7 +29,7 @@ from gossamer_ir.nodes import Axis
 def add_slots(destination_axes: DestinationAxes, axis: Axis, indptr: Indptr | None) -> AxisResult:
     """Return an axis that does not occur in the map. The compressed axis below takes the elements of a group
     by their ranks, in sub-fibers of its width."""
-    # Left to NumPy, which knows the longest fiber before it stores any.
+    # Left to NumPy, which computes the longest fiber before it stores any.
     if indptr is None:
         raise NotDirectError("the number of slots is the same in all fibers")
     parent = destination_axes.axis_slots[axis.parent]

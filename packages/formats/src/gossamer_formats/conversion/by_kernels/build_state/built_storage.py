@@ -1,4 +1,4 @@
-"""What is known about the storage of a destination after some of its axes."""
+"""The storage of a destination after some of its axes: the slots, arrays and facts that are known by then."""
 
 from __future__ import annotations
 

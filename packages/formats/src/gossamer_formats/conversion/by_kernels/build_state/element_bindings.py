@@ -1,4 +1,4 @@
-"""What kernels bind for each element: its coordinates and slots along the axes of a destination."""
+"""Variables that kernels bind for each element: its coordinates and slots along the axes of a destination."""
 
 from __future__ import annotations
 

@@ -83,12 +83,12 @@ def without_outer_loops(
     """
     needed = set(free_vars(*body))
     inner: list[Stmt] = []
-    for at in reversed(range(len(nest))):
-        stmt = nest[at]
+    for level in reversed(range(len(nest))):
+        stmt = nest[level]
         if isinstance(stmt, Let) and stmt.var.name not in needed:
             continue
         if isinstance(stmt, For) and stmt.var in whole:
-            outer = bound_vars(nest[:at])
+            outer = bound_vars(nest[:level])
             if needed.isdisjoint(outer):
                 return (whole[stmt.var], *inner)
         inner.insert(0, stmt)

@@ -44,9 +44,11 @@ def vector_loop(nest: Sequence[Stmt], bindings: Sequence[Stmt]) -> VectorLoop | 
     None if the innermost level is not a loop over a dense axis of a suitable width, or does more than to bind
     variables.
     """
-    at = max((depth for depth, level in enumerate(nest) if isinstance(level, For)), default=None)
-    inner = (*nest[at + 1 :], *bindings) if at is not None else ()
-    innermost = nest[at] if at is not None else None
+    depth_of_loop = max(
+        (depth for depth, level in enumerate(nest) if isinstance(level, For)), default=None
+    )
+    inner = (*nest[depth_of_loop + 1 :], *bindings) if depth_of_loop is not None else ()
+    innermost = nest[depth_of_loop] if depth_of_loop is not None else None
     if not isinstance(innermost, For) or not all(isinstance(binding, Let) for binding in inner):
         return None
     if innermost.start != ZERO or integer_value(innermost.extent) not in WIDTHS:
@@ -60,4 +62,4 @@ def vector_loop(nest: Sequence[Stmt], bindings: Sequence[Stmt]) -> VectorLoop | 
         else:
             varying.add(binding.var.name)
             others.append(binding)
-    return VectorLoop((*nest[:at], *same), innermost, tuple(others))
+    return VectorLoop((*nest[:depth_of_loop], *same), innermost, tuple(others))

@@ -110,8 +110,8 @@ def _set_last_used(path: Sequence[Branch]) -> None:
     for branch in reversed(path):
         if branch.decision is not None:
             needed.update(branch.decision.arguments)
-        for at in reversed(range(len(branch.calls))):
-            call = branch.calls[at]
+        for number in reversed(range(len(branch.calls))):
+            call = branch.calls[number]
             used = {*call.arguments, call.result}
-            branch.calls[at] = call._replace(last_used=tuple(used - needed))
+            branch.calls[number] = call._replace(last_used=tuple(used - needed))
             needed |= used

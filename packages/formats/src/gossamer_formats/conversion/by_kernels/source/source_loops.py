@@ -100,8 +100,8 @@ def axis_of(description: FormatDescription, result: Expr) -> str | None:
     """Return the name of the axis whose coordinate is a result of the map."""
     if not isinstance(result, Var):
         return None
-    at = map_vars(description).index(result.name)
-    return description.buffer.axes[at]
+    dimension = map_vars(description).index(result.name)
+    return description.buffer.axes[dimension]
 
 
 def value_index_of(builder: SourceLoopBuilder) -> tuple[Expr, Size]:

@@ -41,8 +41,8 @@ def gathered_products(
     array([1., 2.])
     """
     products = np.empty(len(rows), dtype=left.dtype)
-    for at in row_blocks(len(rows), left.shape[1], elements=elements):
-        products[at] = np.einsum("ek,ek->e", left[rows[at]], right[columns[at]])
+    for block in row_blocks(len(rows), left.shape[1], elements=elements):
+        products[block] = np.einsum("ek,ek->e", left[rows[block]], right[columns[block]])
     return products
 
 

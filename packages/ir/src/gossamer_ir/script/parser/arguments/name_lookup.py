@@ -42,7 +42,7 @@ def plain_buffer_named(context: ParserContext, node: ast.expr) -> SparseBuffer |
 
 
 def lookup(context: ParserContext, node: ast.Name) -> object:
-    """Return what a name refers to; raises `parse.unknown_name` if it is not defined."""
+    """Return the object of a name; raises `parse.unknown_name` if it is not defined."""
     value = context.lookup(node.id)
     if value is None:
         near = nearest(node.id, context.names(object))

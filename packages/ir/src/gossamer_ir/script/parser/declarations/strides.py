@@ -63,14 +63,16 @@ def with_offset(layout: AnyLayout, offset: Expr) -> FlatLayout:
         return FlatLayout((add(offset, layout.shape[0]),), offset, layout.strides)
     strides: dict[int, Expr] = {}
     size: Expr = ONE
-    # What the layout has beyond its dimensions are unused slots between elements.
+    # The slots of the layout beyond its dimensions are unused ones between elements.
     inner = layout.shape[len(layout.order) :]
     for extent in inner:
         size = mul(extent, size)
-    for at, extent in reversed([*zip(layout.order, layout.shape, strict=False)]):
-        strides[at] = size
+    for dimension, extent in reversed([*zip(layout.order, layout.shape, strict=False)]):
+        strides[dimension] = size
         size = mul(extent, size)
-    return FlatLayout((add(offset, size),), offset, tuple(strides[at] for at in sorted(strides)))
+    return FlatLayout(
+        (add(offset, size),), offset, tuple(strides[dimension] for dimension in sorted(strides))
+    )
 
 
 def _is_nested(shape: Sequence[Expr], steps: Sequence[Monomial]) -> bool:
@@ -104,7 +106,7 @@ def _are_apart(shape: Sequence[Expr], strides: Sequence[int]) -> bool:
     for stride, extent in sizes:
         if extent is None or extent * len(offsets) > ENUMERATED_ELEMENTS:
             return False
-        offsets = [offset + stride * at for offset in offsets for at in range(extent)]
+        offsets = [offset + stride * dimension for offset in offsets for dimension in range(extent)]
     return len(set(offsets)) == len(offsets)
 
 
@@ -115,28 +117,28 @@ def _nested_layout(
     it."""
     # The stride of a dimension of one element is never used, so any value fits.
     single = [number for number, extent in enumerate(shape) if integer_value(extent) == 1]
-    left = [at for at in range(len(shape)) if at not in single]
+    left = [dimension for dimension in range(len(shape)) if dimension not in single]
     order: list[int] = []
     extents: list[Expr] = []
     spacing: Expr = ONE
     inner: Monomial = (1, Counter())
     while left:
-        at = _innermost(left, shape, steps, inner)
-        if at is None:
+        dimension = _innermost(left, shape, steps, inner)
+        if dimension is None:
             raise _stride_error(
                 context, node, "The strides are not nested: none of them divides all others"
             )
-        count = _quotient(steps[at], inner)
+        count = _quotient(steps[dimension], inner)
         if count is None:
             raise _stride_error(context, node, "A stride is not a multiple of the next inner one")
         if not order:
             spacing = _expr(count)
         else:
             extents.append(_extent(context, node, shape[order[-1]], count))
-        order.append(at)
-        inner = steps[at]
-        left.remove(at)
-    extents += [shape[at] for at in order[-1:]]
+        order.append(dimension)
+        inner = steps[dimension]
+        left.remove(dimension)
+    extents += [shape[dimension] for dimension in order[-1:]]
     spaced = spacing != ONE
     return NestedLayout(
         (*single, *reversed(order)),
@@ -152,11 +154,11 @@ def _innermost(
 
     Dimensions with equal strides overlap, so that none of them qualifies.
     """
-    for at in left:
-        others = [other for other in left if other != at]
-        quotients = [_quotient(steps[other], steps[at]) for other in others]
+    for dimension in left:
+        others = [other for other in left if other != dimension]
+        quotients = [_quotient(steps[other], steps[dimension]) for other in others]
         if all(quotient is not None and quotient != (1, Counter()) for quotient in quotients):
-            return at
+            return dimension
     return None
 
 

@@ -81,7 +81,7 @@ UNARY_OPS: Mapping[type[ast.unaryop], UnaryOp] = {
 # Other expressions: keep their dtype; only literals and declared values change it.
 def expr(context: ParserContext, node: ast.expr, expected: str | None = None) -> Expr:
     """Parse an expression."""
-    # What is known while the script is parsed is a literal, which takes the dtype of its context.
+    # A value that is known while the script is parsed is a literal, which takes the dtype of its context.
     constant = static_value(context, node)
     if constant is not None:
         return context.mark(literal(context, node, constant, expected), node)

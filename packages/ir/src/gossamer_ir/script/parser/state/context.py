@@ -63,7 +63,7 @@ class ParserContext:
         self.origins: dict[int, tuple[Node, ast.AST]] = {}
 
     def lookup(self, name: str) -> Entity | None:
-        """Return what a name refers to, in the innermost scope that has it; None if it is not defined."""
+        """Return the object of a name in the innermost scope that has it; None if it is not defined."""
         for scope in reversed(self.scopes):
             if name in scope:
                 return scope[name]

@@ -1,4 +1,4 @@
-"""Loops over an array in pieces of several vectors, which run in parallel."""
+"""Loops over an array in chunks of several vectors, which run in parallel."""
 
 from __future__ import annotations
 
@@ -9,21 +9,22 @@ import numpy as np
 from gossamer_backend.compiled_checks.array_test import ArrayTest
 from gossamer_ir.facts.index_arrays import TESTED_BYTES
 
-VECTORS_PER_PIECE = 128
-"""Vectors in a piece: it stays in the L1 cache while several tests read it."""
+VECTORS_PER_CHUNK = 128
+"""Vectors in a chunk: it stays in the L1 cache while several tests read it."""
 
 MIN_THREAD_ELEMENTS = 524_288
 """Minimum number of elements per thread: some 30 microseconds of work."""
 
 
-def loop_over_pieces(count: str, test: ArrayTest) -> str:
-    """Return the head of the loop `c` over the pieces of `count` elements."""
-    piece = VECTORS_PER_PIECE * lanes(test)
-    return f"for c in T.parallel({pieces(count, test)}, weight=c * {piece}, grain={MIN_THREAD_ELEMENTS}):"
+def loop_over_chunks(count: str, test: ArrayTest) -> str:
+    """Return the head of the loop `c` over the chunks of `count` elements."""
+    chunk = VECTORS_PER_CHUNK * lanes(test)
+    extent, weight = chunk_count(count, test), f"c * {chunk}"
+    return f"for c in T.parallel({extent}, weight={weight}, grain={MIN_THREAD_ELEMENTS}):"
 
 
 def count_lines(name: str, wanted: str, *, test: ArrayTest, below: str) -> Iterator[str]:
-    """Yield the count of the elements of a piece for which a condition is true."""
+    """Yield the count of the elements of a chunk for which a condition is true."""
     dtype = "int64" if _itemsize(test) == 8 else "int32"
     value = f"{name}[0] + T.Select({wanted}, T.{dtype}(1), T.{dtype}(0))"
     return reduction_lines(name, value, test=test, start=(dtype, "0"), below=below)
@@ -37,24 +38,24 @@ def reduction_lines(
     start: tuple[str, str],
     below: str,
 ) -> Iterator[str]:
-    """Yield a reduction over a piece: `start` is updated to `value` for each element."""
+    """Yield a reduction over a chunk: `start` is updated to `value` for each element."""
     yield f'    {name} = T.alloc_buffer((1,), "{start[0]}", scope="local")'
     yield f"    {name}[0] = {start[1]}"
-    yield f"    for t in T.serial({VECTORS_PER_PIECE}):"
+    yield f"    for t in T.serial({VECTORS_PER_CHUNK}):"
     yield f"        for l in T.vectorized({lanes(test)}):"
     yield f"            if {below}:"
     yield f"                {name}[0] = {value}"
 
 
-def pieces(count: str, test: ArrayTest) -> str:
-    """Return the number of pieces of `count` elements."""
-    piece = VECTORS_PER_PIECE * lanes(test)
-    return f"({count} + {piece - 1}) // {piece}"
+def chunk_count(count: str, test: ArrayTest) -> str:
+    """Return the number of chunks of `count` elements."""
+    chunk = VECTORS_PER_CHUNK * lanes(test)
+    return f"({count} + {chunk - 1}) // {chunk}"
 
 
 def position(test: ArrayTest) -> str:
-    """Return the position of lane `l` of vector `t` of piece `c`."""
-    return f"c * {VECTORS_PER_PIECE * lanes(test)} + t * {lanes(test)} + l"
+    """Return the position of lane `l` of vector `t` of chunk `c`."""
+    return f"c * {VECTORS_PER_CHUNK * lanes(test)} + t * {lanes(test)} + l"
 
 
 def lanes(test: ArrayTest) -> int:

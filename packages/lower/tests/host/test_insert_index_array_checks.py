@@ -1,4 +1,4 @@
-"""`check_index_arrays`: a kernel refuses exactly the index arrays that lack the facts it was built for."""
+"""`insert_index_array_checks`: kernels refuse exactly the index arrays that lack declared facts."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Panels of the features of dense matrices whose rows are read in any order.
+"""Tiles of the features of dense matrices whose rows are read in any order.
 
 Each row is read for several elements. The rows of a wide matrix do not fit the private cache of a core; those
-of a panel do, which has some of the columns in an array of its own. Without a copy they would not: rows at
+of a tile do, which has some of the columns in an array of its own. Without a copy they would not: rows at
 distances of a power of two share few sets of the cache.
 """
 
@@ -20,23 +20,23 @@ from gossamer_formats import Array
 from gossamer_ir.interchange.records import Target
 
 MIN_BYTES = 512
-"""The least bytes of a row of a panel: shorter rows have too little work for each element."""
+"""The least bytes of a row of a tile: shorter rows have too little work for each element."""
 
 MIN_USES = 16
 """The elements for each row of the dense matrices from which it pays to copy these rows."""
 
 CACHE_FRACTION = 0.75
-"""The fraction of the private cache that a panel may take."""
+"""The fraction of the private cache that a tile may take."""
 
 
-def feature_panels(
+def dense_feature_tiles(
     operands: Operands[MatrixOperand], *, target: str | Target | None = None
 ) -> list[slice]:
-    """Return the panels for products of rows of dense matrices at the elements of a matrix; one of all
+    """Return the tiles for products of rows of dense matrices at the elements of a matrix; one of all
     features if others do not pay, such as on a machine that runs grids of threads.
 
     The last dense matrix is the one whose rows are read in any order. Products of 768 by 4096 features at
-    20% of 3072 rows took 89 ms in panels of 512, and 507 ms without (Intel Xeon, one thread).
+    20% of 3072 rows took 89 ms in tiles of 512, and 507 ms without (Intel Xeon, one thread).
     """
     *_, gathered = operands.dense.values()
     columns, features = gathered.shape
@@ -52,30 +52,30 @@ def feature_panels(
     widest = cached // (columns * MIN_BYTES) * unit
     if not 0 < widest < features:
         return whole
-    # Panels of equal width, in whole units.
+    # Tiles of equal width, in whole units.
     count = -(-features // widest)
     width = -(-features // (count * unit)) * unit
     return [slice(begin, min(begin + width, features)) for begin in range(0, features, width)]
 
 
-def add_panels(
+def add_feature_tiles(
     operands: Operands[MatrixOperand],
-    panels: list[slice],
+    tiles: list[slice],
     run: Callable[[Operands[MatrixOperand], Array | None], Array],
     *,
     out: Array | None,
 ) -> Array:
-    """Return the sum of the results of a function for each panel of the dense operands, in `out` if it is
+    """Return the sum of the results of a function for each tile of the dense operands, in `out` if it is
     given."""
     result, total = output_array(
         out, dtype=operands.result_dtype, shape=operands.shape, inputs=operands.inputs
     )
-    for panel in panels:
+    for tile in tiles:
         dense = {
-            name: np.ascontiguousarray(array[:, panel]) for name, array in operands.dense.items()
+            name: np.ascontiguousarray(array[:, tile]) for name, array in operands.dense.items()
         }
-        part = operands._replace(dense=dense, features=panel.stop - panel.start)
-        if panel.start == 0:
+        part = operands._replace(dense=dense, features=tile.stop - tile.start)
+        if tile.start == 0:
             run(part, total)
         else:
             sums = run(part, None)

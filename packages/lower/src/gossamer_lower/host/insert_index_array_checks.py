@@ -19,7 +19,7 @@ from gossamer_lower.lowering_pass import lowering_pass
     },
     before={"unswitch_on_alignment": "the loop over rows is one loop"},
 )
-def check_index_arrays(module: Module) -> Module:
+def insert_index_array_checks(module: Module) -> Module:
     """Test index arrays inside the kernel, if the entry has the annotation `check_index_arrays`.
 
     The parallel loop over the rows of a compressed axis runs in blocks, whose offsets and indices are tested
@@ -48,7 +48,7 @@ def check_index_arrays(module: Module) -> Module:
     ...         for j in T.serial(P[i + 1] - P[i]):
     ...             Y[P[i] + j] = X[C[P[i] + j]]
     ... ''')
-    >>> entry, rows = lower_to_flat(before).functions  # this pass is one of its passes
+    >>> entry, rows = lower_to_flat(before).functions  # runs insert_index_array_checks
     >>> print_expr(entry.body[0].condition)
     'T.int64(P[0]) == 0 and T.int64(P[m]) == nnz'
     >>> entry.facts, rows.facts

@@ -1,4 +1,4 @@
-"""Products of wide dense matrices in panels of their features."""
+"""Products of wide dense matrices in tiles of their features."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ import pytest
 from scipy import sparse
 
 import gossamer as gs
-from gossamer.operator_calls.operands import feature_panels as panels_module
-from gossamer.operator_calls.operands.feature_panels import feature_panels
+from gossamer.operator_calls.operands import feature_tiles as tiles_module
+from gossamer.operator_calls.operands.feature_tiles import dense_feature_tiles
 from gossamer.operators.sddmm import checked_operands
 from gossamer_ir.errors import ArgumentError
 
@@ -21,7 +21,7 @@ ROWS, COLUMNS = 50, 40
 def small_cache(monkeypatch):
     """A cache whose usable part holds 128 features of float32 of all columns."""
     machine = SimpleNamespace(private_cache=COLUMNS * 512 * 4 // 3 + 1, grid=None)
-    monkeypatch.setattr(panels_module, "machine_for", lambda _target: machine)
+    monkeypatch.setattr(tiles_module, "machine_for", lambda _target: machine)
     gs.sddmm.forget()
 
 
@@ -50,31 +50,31 @@ def plan_features():
         (0, 1.0, np.float32, [0]),
     ],
 )
-def test_widths_of_panels(features, density, dtype, widths):
+def test_widths_of_tiles(features, density, dtype, widths):
     A = matrix(density).astype(dtype)
-    panels = feature_panels(checked_operands(A, *wide(features, dtype)))
-    assert [panel.stop - panel.start for panel in panels] == widths
-    assert panels[-1].stop == features
+    tiles = dense_feature_tiles(checked_operands(A, *wide(features, dtype)))
+    assert [tile.stop - tile.start for tile in tiles] == widths
+    assert tiles[-1].stop == features
 
 
-def test_a_matrix_with_too_many_columns_has_no_panels(monkeypatch):
-    monkeypatch.setattr(panels_module, "MIN_BYTES", 1024)
-    assert len(feature_panels(checked_operands(matrix(), *wide(600)))) == 1
+def test_a_matrix_with_too_many_columns_has_no_tiles(monkeypatch):
+    monkeypatch.setattr(tiles_module, "MIN_BYTES", 1024)
+    assert len(dense_feature_tiles(checked_operands(matrix(), *wide(600)))) == 1
 
 
-def test_grids_of_threads_have_no_panels(monkeypatch):
-    cpu = panels_module.machine_for("")
+def test_grids_of_threads_have_no_tiles(monkeypatch):
+    cpu = tiles_module.machine_for("")
     grid = SimpleNamespace(private_cache=cpu.private_cache, grid="any")
-    monkeypatch.setattr(panels_module, "machine_for", {"cpu": cpu, "gpu": grid}.get)
-    panels = [
-        feature_panels(checked_operands(matrix(), *wide(300)), target=name)
+    monkeypatch.setattr(tiles_module, "machine_for", {"cpu": cpu, "gpu": grid}.get)
+    tiles = [
+        dense_feature_tiles(checked_operands(matrix(), *wide(300)), target=name)
         for name in ("cpu", "gpu")
     ]
-    assert list(map(len, panels)) == [3, 1]
+    assert list(map(len, tiles)) == [3, 1]
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64, np.int8])
-def test_products_in_panels_are_those_of_all_features(dtype):
+def test_products_in_tiles_are_those_of_all_features(dtype):
     A, (X, Y) = matrix(), wide(600, dtype)
     wide_dtype = np.int32 if dtype == np.int8 else dtype
     rows, columns = A.nonzero()
@@ -88,7 +88,7 @@ def test_products_in_panels_are_those_of_all_features(dtype):
     assert (600,) not in plan_features()
 
 
-def test_sums_of_panels_may_be_nan_or_infinite():
+def test_sums_of_tiles_may_be_nan_or_infinite():
     X, Y = np.ones((ROWS, 300), np.float32), np.ones((COLUMNS, 300), np.float32)
     X[0, 1], X[0, 200] = np.inf, -np.inf
     X[1, [1, 200]] = np.finfo(np.float32).max

@@ -25,31 +25,32 @@ from gossamer_ir.support.bounded_dict import put_bounded
 from gossamer_ir.support.message_texts import amount, either
 
 
-class ConversionKind(msgspec.Struct, eq=False):
-    """Conversions between two formats with equal options. `value_count`: the number of values so far. The
-    time that NumPy takes is at most the time that was saved by not compiling sooner. `options_by_threads` are
-    the options of kernels on this machine, by the number of threads."""
+class ConversionHistory(msgspec.Struct, eq=False):
+    """The conversions between two formats with equal options. `value_count` is the number of values that they
+    have converted so far, by which NumPy or kernels are chosen: NumPy takes at most as much time as not
+    compiling sooner has saved. `options_by_threads` are the options of kernels on this machine, by the number
+    of threads."""
 
     kernel_options: KernelOptions
     value_count: int = 0
     options_by_threads: dict[int, KernelOptions] = {}
 
 
-MAX_KINDS = 64
-"""The number of kinds that are kept for a destination."""
+MAX_CONVERSION_HISTORIES = 64
+"""The number of histories that are kept for a destination."""
 
 
-def conversion_kind(
+def conversion_history(
     source: Storage, destination: Destination, options: ConversionOptions
-) -> ConversionKind:
-    """Return the kind of a conversion; one object for equal arguments.
+) -> ConversionHistory:
+    """Return the history of conversions like this one; one object for equal arguments.
 
     Raises `FormatError` if the conversion is not possible: `format.dimensions`, `format.index_dtype`,
     `format.parameter.value`.
     """
     key = (source.description, options)
-    kind: ConversionKind | None = destination.memo.get(key)
-    if kind is None:
+    history: ConversionHistory | None = destination.memo.get(key)
+    if history is None:
         # Checked once: whatever the checks depend on is in the key.
         require_ndim(destination.description, len(source.shape))
         require_one_buffer(destination.description)
@@ -57,7 +58,7 @@ def conversion_kind(
         _require_word("duplicates", options.duplicates, get_args(Duplicates))
         _require_word("zeros", options.zeros, (None, *get_args(Zeros)))
         is_filled = not stores_only_elements(source.description)
-        kind = ConversionKind(
+        history = ConversionHistory(
             KernelOptions(
                 drops_zeros=options.zeros == "drop" or (options.zeros is None and is_filled),
                 index_dtype=options.index_dtype,
@@ -65,8 +66,8 @@ def conversion_kind(
                 adds_repeated=options.duplicates == "sum",
             )
         )
-        put_bounded(destination.memo, key, kind, limit=MAX_KINDS)
-    return kind
+        put_bounded(destination.memo, key, history, limit=MAX_CONVERSION_HISTORIES)
+    return history
 
 
 def _require_index_dtype(dtype: str | None) -> None:

@@ -6,7 +6,7 @@ import pytest
 
 from gossamer_ir.errors import UnsupportedError
 from gossamer_ir.script import parse_module
-from gossamer_lower import check_stores
+from gossamer_lower import verify_stores
 
 
 @pytest.mark.parametrize(
@@ -14,7 +14,7 @@ from gossamer_lower import check_stores
     [
         (
             ('for t in T.thread_binding(4, thread="threadIdx.x"):', "    Y[0] = X[t]"),
-            "lower.check_stores.reduction",
+            "lower.verify_stores.reduction",
         ),
         (
             (
@@ -23,7 +23,7 @@ from gossamer_lower import check_stores
                 "    S[0] = X[t]",
                 "    Y[t] = S[0]",
             ),
-            "lower.check_stores.shared",
+            "lower.verify_stores.shared",
         ),
         (
             (
@@ -33,7 +33,7 @@ from gossamer_lower import check_stores
                 "        S[0] = X[t]",
                 "        Y[t] = S[0]",
             ),
-            "lower.check_stores.shared",
+            "lower.verify_stores.shared",
         ),
         (
             (
@@ -41,20 +41,20 @@ from gossamer_lower import check_stores
                 "    if t < 3:",
                 "        Y[0] = X[t]",
             ),
-            "lower.check_stores.condition",
+            "lower.verify_stores.condition",
         ),
     ],
 )
 def test_stores_of_several_threads_to_one_element_are_refused(lines, code, flat):
     with pytest.raises(UnsupportedError) as caught:
-        check_stores(flat(*lines))
+        verify_stores(flat(*lines))
     assert caught.value.code == code
 
 
 def test_a_kernel_whose_threads_store_to_elements_of_their_own_is_unchanged(flat):
     lines = ('for t in T.thread_binding(4, thread="threadIdx.x"):', "    Y[t] = X[0]")
     module = flat(*lines)
-    assert check_stores(module) is module
+    assert verify_stores(module) is module
 
 
 @pytest.mark.parametrize(
@@ -71,8 +71,8 @@ def test_a_kernel_whose_threads_store_to_elements_of_their_own_is_unchanged(flat
 )
 def test_conditions_that_may_select_several_threads_are_refused(condition, index, flat):
     with pytest.raises(UnsupportedError) as caught:
-        check_stores(stores_under(condition, index, flat))
-    assert caught.value.code == "lower.check_stores.condition"
+        verify_stores(stores_under(condition, index, flat))
+    assert caught.value.code == "lower.verify_stores.condition"
 
 
 @pytest.mark.parametrize(
@@ -89,7 +89,7 @@ def test_conditions_that_may_select_several_threads_are_refused(condition, index
 )
 def test_conditions_that_select_one_thread_are_accepted(condition, index, flat):
     module = stores_under(condition, index, flat)
-    assert check_stores(module) is module
+    assert verify_stores(module) is module
 
 
 def stores_under(condition, index, flat):
@@ -117,7 +117,7 @@ def test_what_threads_exchange_differs_from_thread_to_thread(lines, flat):
         "        v: T.int64 = T.shuffle_xor(t, 1, width=4)",
     )
     with pytest.raises(UnsupportedError, match=r"loop 't'.*'Y'"):
-        check_stores(flat(*around, *lines))
+        verify_stores(flat(*around, *lines))
 
 
 SCATTER = """
@@ -143,7 +143,7 @@ ROW = "T.assume(sorted_segments(J, unique=True))"
 
 
 def checked(store, fact=NO_FACT):
-    return check_stores(parse_module(SCATTER.format(store=store, fact=fact)))
+    return verify_stores(parse_module(SCATTER.format(store=store, fact=fact)))
 
 
 @pytest.mark.parametrize(
@@ -170,9 +170,9 @@ def test_threads_are_told_apart_in_any_number_of_blocks(flat):
         'for b in T.thread_binding(n, thread="blockIdx.x"):',
         '    for t in T.thread_binding(32, thread="threadIdx.x"):',
     )
-    check_stores(flat(*lines, "        Y[b * 32 + (t ^ 7)] = X[t]"))
+    verify_stores(flat(*lines, "        Y[b * 32 + (t ^ 7)] = X[t]"))
     with pytest.raises(UnsupportedError, match="'b'"):
-        check_stores(flat(*lines, "        Y[b * 16 + (t ^ 7)] = X[t]"))
+        verify_stores(flat(*lines, "        Y[b * 16 + (t ^ 7)] = X[t]"))
 
 
 @pytest.mark.parametrize(
@@ -197,7 +197,7 @@ def test_threads_are_told_apart_in_any_number_of_blocks(flat):
 def test_indices_of_which_threads_may_have_equal_ones_are_refused(store, fact, name):
     with pytest.raises(UnsupportedError) as caught:
         checked(store, fact)
-    assert caught.value.code == "lower.check_stores.not_proved"
+    assert caught.value.code == "lower.verify_stores.not_proved"
     assert f"loop '{name}'" in str(caught.value)
 
 
@@ -225,19 +225,19 @@ ON_HOST = (
 def test_kernels_that_a_host_launches_repeatedly_are_checked(index, name, flat):
     lines = [line.format(index=index) for line in ON_HOST]
     with pytest.raises(UnsupportedError, match=f"loop '{name}'"):
-        check_stores(flat(*lines))
+        verify_stores(flat(*lines))
 
 
 @pytest.mark.parametrize("buffer", ["Y", "S"])
 def test_a_kernel_may_store_to_other_elements_in_each_launch(buffer, flat):
     lines = [line.format(index="i * 7 + b * 4 + t").replace("Y[", f"{buffer}[") for line in ON_HOST]
-    check_stores(flat(*lines))
+    verify_stores(flat(*lines))
 
 
 def test_memory_that_the_host_allocates_is_shared_by_all_threads(flat):
     lines = [line.format(index="i + t").replace("Y[", "S[") for line in ON_HOST]
     with pytest.raises(UnsupportedError, match=r"elements? of 'S'"):
-        check_stores(flat(*lines))
+        verify_stores(flat(*lines))
 
 
 def test_facts_about_arrays_that_the_program_writes_are_not_used(flat):
@@ -245,7 +245,7 @@ def test_facts_about_arrays_that_the_program_writes_are_not_used(flat):
         SCATTER.format(store="Y[J[b * 128 + s * 32 + t]] = 1.0", fact=DISTINCT + "\n    J[0] = 1")
     )
     with pytest.raises(UnsupportedError, match="'b'"):
-        check_stores(module)
+        verify_stores(module)
 
 
 @pytest.mark.parametrize(("blocks", "is_refused"), [(1, False), (2, True)])
@@ -259,4 +259,4 @@ def test_threads_of_a_block_wait_for_each_other_between_iterations_but_blocks_do
         "            Y[b * 4 + i + t] = X[t]",
     )
     with pytest.raises(UnsupportedError, match="'b'") if is_refused else nullcontext():
-        check_stores(flat(*lines))
+        verify_stores(flat(*lines))

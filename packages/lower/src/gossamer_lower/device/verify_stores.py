@@ -37,15 +37,15 @@ from gossamer_lower.lowering_pass import lowering_pass
         "which are independent, become those of loops over threads",
     },
 )
-def check_stores(module: Module) -> Module:
+def verify_stores(module: Module) -> Module:
     """Return a module unchanged, if no two threads access an element to which one of them stores, unless a
     barrier is between the accesses.
 
-    Raises `UnsupportedError`: `lower.check_stores.reduction` if the threads of a loop
-    store to one element of global or shared memory, `lower.check_stores.condition` if they do so under a
-    condition that may select several of them, `lower.check_stores.not_proved` if their indices may be equal,
-    `lower.check_stores.shared` for shared memory that each thread would allocate,
-    `lower.check_stores.unordered` for two accesses by different statements whose indices may be equal.
+    Raises `UnsupportedError`: `lower.verify_stores.reduction` if the threads of a loop
+    store to one element of global or shared memory, `lower.verify_stores.condition` if they do so under a
+    condition that may select several of them, `lower.verify_stores.not_proved` if their indices may be equal,
+    `lower.verify_stores.shared` for shared memory that each thread would allocate,
+    `lower.verify_stores.unordered` for two accesses by different statements whose indices may be equal.
 
     >>> from gossamer_ir.script import parse_module
     >>> flat = parse_module('''
@@ -57,21 +57,21 @@ def check_stores(module: Module) -> Module:
     ...     for t in T.thread_binding(32, thread="threadIdx.x"):
     ...         Y[0] = X[t]
     ... ''')
-    >>> check_stores(flat)  # doctest: +ELLIPSIS
+    >>> verify_stores(flat)  # doctest: +ELLIPSIS
     Traceback (most recent call last):
     ...
     gossamer_ir.errors.UnsupportedError: The threads of loop 't' of 'last' store to one element of 'Y', ...
     """
     for function in module.functions:
         if any(thread_loops(function.body)):
-            _check_function(function)
+            _verify_function(function)
     return module
 
 
-def _check_function(function: Function) -> None:
+def _verify_function(function: Function) -> None:
     checker = _StoreChecker(function)
     for stmt in function.body:
-        checker.check(stmt, SiteContext())
+        checker.require_exclusive_stores(stmt, SiteContext())
     for kernel in outermost_thread_loops(function.body):
         checker.require_order(kernel)
 
@@ -83,7 +83,7 @@ class _StoreChecker:
         self._name = function.name
         scopes = {buffer.name: buffer.scope for buffer in allocations(stmts(function.body))}
         self._of_block = {name for name, scope in scopes.items() if scope == "shared"}
-        # A thread has what it allocates for itself, whatever scope that has.
+        # Buffers that a thread allocates are its own, whatever their scope.
         of_threads = {name for name, scope in scopes.items() if scope != "global"}
         of_threads |= buffers_allocated((*thread_loops(function.body),))
         self._of_thread = of_threads - self._of_block
@@ -110,8 +110,8 @@ class _StoreChecker:
                 raise self._unordered_error(unordered)
 
     # Other statements: refused as code is emitted; only these bind threads or store.
-    def check(self, stmt: Stmt, context: SiteContext) -> None:
-        """Check a statement in a context."""
+    def require_exclusive_stores(self, stmt: Stmt, context: SiteContext) -> None:
+        """Refuse stores of several threads to one element by a statement in a context."""
         if isinstance(stmt, For) and (context.loops or stmt.thread is not None):
             context = replace(context, loops=(*context.loops, stmt))
         self._require_one_for_block(stmt, context)
@@ -122,7 +122,7 @@ class _StoreChecker:
         for body in effects.bodies:
             inside = replace(context, conditions=(*context.conditions, *body.conditions))
             for inner in body.stmts:
-                self.check(inner, inside)
+                self.require_exclusive_stores(inner, inside)
 
     def _require_one_for_block(self, stmt: Stmt, context: SiteContext) -> None:
         """Refuse shared memory of a thread: all threads of a block would have the same."""
@@ -130,7 +130,7 @@ class _StoreChecker:
         around = [loop.var for loop in loops_of_several(context.loops, is_thread_axis)]
         if buffer is not None and buffer.scope == "shared" and around:
             raise UnsupportedError(
-                "lower.check_stores.shared",
+                "lower.verify_stores.shared",
                 f"'{self._name}' allocates '{buffer.name}', memory of a block, in the loop '{around[0]}' "
                 "over the block's threads.",
                 hint="Allocate it outside of the loop, or give it the scope 'local'.",
@@ -154,7 +154,7 @@ class _StoreChecker:
         store = site.node
         if loop.var in let_dependences(*site.indices, value_of=self._values.get):
             return UnsupportedError(
-                "lower.check_stores.not_proved",
+                "lower.verify_stores.not_proved",
                 f"Cannot prove that the threads of loop '{loop.var}' of '{self._name}' store to different "
                 f"elements of '{store.buffer}', at the index '{_index_text(site)}'.",
                 hint="Accumulate atomically, or declare that the array that the index is read from has no "
@@ -162,13 +162,13 @@ class _StoreChecker:
             )
         if loop.var not in let_dependences(*site.conditions, value_of=self._values.get):
             return UnsupportedError(
-                "lower.check_stores.reduction",
+                "lower.verify_stores.reduction",
                 f"The threads of loop '{loop.var}' of '{self._name}' store to one element of "
                 f"'{store.buffer}', and do more than to combine values there.",
                 hint="Bind a loop that selects the element, or separate the reduction from other statements.",
             )
         return UnsupportedError(
-            "lower.check_stores.condition",
+            "lower.verify_stores.condition",
             f"Several threads of loop '{loop.var}' of '{self._name}' may store to one element of "
             f"'{store.buffer}': the conditions around the store are not proved to select one of them.",
             hint=f"Compare '{loop.var}' with a constant, such as in 'if {loop.var} == 0'.",
@@ -184,7 +184,7 @@ class _StoreChecker:
             kind = "blocks"
             hint = "Blocks cannot wait for each other: put one of them into a kernel of its own."
         return UnsupportedError(
-            "lower.check_stores.unordered",
+            "lower.verify_stores.unordered",
             f"Cannot prove that the {kind} of loop '{loop.var}' of '{self._name}' access different elements "
             f"of '{one.node.buffer}' by {_access_text(one)} and by {_access_text(other)}, and no barrier is "
             "between them.",

@@ -32,7 +32,7 @@ from gossamer_llvm.memory.unread_lanes import stores_of_unread_lanes
 
 
 @typed
-def emit(
+def emit_llvm_ir(
     flat: Module,
     *,
     abi: Abi,
@@ -55,7 +55,7 @@ def emit(
     >>> x = Buffer("X", (index_var("n"),), "float32", handle="x")
     >>> params = (Param("x", "handle"), Param("n", "int64"))
     >>> clear = Function("clear", params, (Store("X", (ZERO,), zero_of("float32")),), buffers=(x,))
-    >>> text = emit(Module("flat", (clear,), "clear"), abi=Abi("x86_64-unknown-linux-gnu"))
+    >>> text = emit_llvm_ir(Module("flat", (clear,), "clear"), abi=Abi("x86_64-unknown-linux-gnu"))
     >>> "define i64 @gossamer_kernel(ptr noalias nocapture %p0, i64 %p1, ptr %ws)" in text
     True
     """
@@ -127,7 +127,7 @@ def _unmasked_stores(function: Function, abi: Abi) -> frozenset[Store]:
 
 
 @typed
-def guarded_buffers(flat: Module) -> tuple[str, ...]:
+def bounds_checked_buffers(flat: Module) -> tuple[str, ...]:
     """Return the names of the buffers that have guards; `failed_buffer` of the workspace is an index into
     them.
 
@@ -143,14 +143,16 @@ def guarded_buffers(flat: Module) -> tuple[str, ...]:
     ...         T.guard(P[i] >= 0 and P[i] < n, X)
     ...         Y[i] = X[P[i]]
     ... ''')
-    >>> guarded_buffers(flat)
+    >>> bounds_checked_buffers(flat)
     ('X',)
     """
-    return _guarded_buffers(map(summarize, flat.functions))
+    return _checked_buffers_of(map(summarize, flat.functions))
 
 
-def _guarded_buffers(summaries: Iterable[FunctionSummary]) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(name for summary in summaries for name in summary.guarded))
+def _checked_buffers_of(summaries: Iterable[FunctionSummary]) -> tuple[str, ...]:
+    return tuple(
+        dict.fromkeys(name for summary in summaries for name in summary.bounds_checked_buffers)
+    )
 
 
 def _new_module_emitter(
@@ -161,8 +163,8 @@ def _new_module_emitter(
     prefix = f"{KERNEL_SYMBOL}_" if abi.is_device else "f"
     symbols = {f.name: f"{prefix}{number}" for number, f in enumerate(flat.functions)}
     symbols[flat.entry] = KERNEL_SYMBOL
-    guarded = _guarded_buffers(summaries.values())
-    return ModuleEmitter(abi, symbols, guarded)
+    checked = _checked_buffers_of(summaries.values())
+    return ModuleEmitter(abi, symbols, checked)
 
 
 def _signature_text(

@@ -10,7 +10,7 @@ from gossamer_ir.interchange.records import Step
 from gossamer_ir.nodes import Module
 
 
-class Result(msgspec.Struct, frozen=True):
+class PrimitiveResult(msgspec.Struct, frozen=True):
     """The new module, the names that the primitive made or moved, and its step of the trace.
 
     `step` holds all arguments that differ from their defaults, so that `replay` repeats the step. `forwards`
