@@ -275,7 +275,6 @@ def _module_text(module: ModuleEmitter) -> str:
     head = [f'target triple = "{module.abi.triple}"']
     if module.abi.data_layout:
         head.insert(0, f'target datalayout = "{module.abi.data_layout}"')
-    head += [f"%t{number} = type {text}" for number, text in enumerate(module.types, 1)]
     parts = [*head, "", *module.definitions, *module.declarations.values(), ""]
     groups = [
         f"attributes {HOT} = {{ {attributes} }}",

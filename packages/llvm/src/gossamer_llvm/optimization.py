@@ -31,11 +31,10 @@ def optimize(module: llvm.ModuleRef, machine: llvm.TargetMachine) -> None:
     options.loop_vectorization = False
     options.slp_vectorization = False
     builder = llvm.create_pass_builder(machine, options)
-    passes = llvm.create_new_function_pass_manager()
+    # For the whole module: the analyses are set up once, not for each function.
+    passes = llvm.create_new_module_pass_manager()
     # First: instructions can be combined only once local buffers are registers.
     passes.add_sroa_pass()
     passes.add_instruction_combine_pass()
     passes.add_simplify_cfg_pass()
-    for function in module.functions:
-        if not function.is_declaration:
-            passes.run(function, builder)
+    passes.run(module, builder)

@@ -43,7 +43,7 @@ def test_parallel_loops_call_through_the_workspace(module, text, checked):
     call, inner = parallel((handle("y"), handle("x"), N), params)
     source = text(module(call, others=(inner,)))
     assert checked(source)
-    assert re.search(r"call void %v\d+\(ptr @h3, ptr %v\d+, i32 %v\d+, i32 0\)", source)
+    assert re.search(r"call void %v\d+\(ptr @run_chunks, ptr %v\d+, i32 %v\d+, i32 0\)", source)
     assert "atomicrmw add ptr" in source
     assert "ptr noalias nocapture %p2, ptr noalias nocapture readonly %p3" in source
 

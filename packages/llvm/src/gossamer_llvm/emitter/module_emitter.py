@@ -20,7 +20,6 @@ class ModuleEmitter(msgspec.Struct):
     """The numbered names of its functions."""
     bounds_checked_buffers: tuple[str, ...]
     """The buffers that guards name."""
-    types: list[str] = []
     declarations: dict[str, str] = {}
     """The declaration of each external function."""
     definitions: list[str] = []
@@ -63,11 +62,6 @@ class ModuleEmitter(msgspec.Struct):
         """Return a fresh name for a helper function."""
         self.helpers += 1
         return f"h{self.helpers}"
-
-    def new_type(self, text: str) -> str:
-        """Name a structure and return the name."""
-        self.types.append(text)
-        return f"%t{len(self.types)}"
 
     def new_metadata(self, text: str) -> str:
         """Add a metadata node and return its name; equal nodes that are not distinct are one."""

@@ -1,5 +1,5 @@
-"""Load balancing: the weight of a parallel loop (cumulative work) as a function, and the search for the
-iteration with a given weight."""
+"""Load balancing: the weight of a parallel loop (cumulative work), and the function that finds the iteration
+at which a unit of the total weight begins."""
 
 from __future__ import annotations
 
@@ -11,9 +11,13 @@ from gossamer_ir.traversal.walk import walk
 from gossamer_llvm.emitter.function_emitter import FunctionEmitter
 from gossamer_llvm.emitter.ir_builder import COLD
 from gossamer_llvm.emitter.operands import BufferAddress, Value
+from gossamer_llvm.parallel.closure import closure_values, plan_field
 
 Captures: TypeAlias = dict[str, Value]
 """The values that a weight uses besides its variable: scalars by name, and addresses of buffers."""
+
+UNITS_PER_SHARE = 16
+"""The number of equal units of a share; chunks consist of units."""
 
 _BUFFER = "&"
 """The prefix of the name of a buffer in `Captures`."""
@@ -27,42 +31,94 @@ def captures_of(emitter: FunctionEmitter, node: ParallelFor) -> Captures:
     return captures
 
 
-def define_weight(emitter: FunctionEmitter, node: ParallelFor, captures: Captures) -> str:
-    """Emit the function `i64 weight(i64 var, captures...)` and return its name.
+def emit_weight(emitter: FunctionEmitter, node: ParallelFor, iteration: Value) -> Value:
+    """Return the weight at an iteration: the work of all iterations before it."""
+    if node.weight is None:
+        return iteration
+    # What is loaded at one iteration is not available at another one.
+    with emitter.available.scope():
+        emitter.vars.values[node.var] = iteration
+        weight = emitter.expr(node.weight)
+        del emitter.vars.values[node.var]
+    return weight
 
-    It is cold, as the search is: both run twice for each chunk, and optimizing them takes a tenth of LLVM's
-    time for SpMM.
+
+def define_boundary(emitter: FunctionEmitter, node: ParallelFor, captures: Captures) -> str:
+    """Emit the function `i64 boundary(ptr closure, i64 unit)` and return its name.
+
+    The values of the captures are the first ones after the plan of the closure. A unit begins at the first
+    iteration with at least its share of the total weight; the first unit begins at start, and the one after
+    the last at end, whatever the weights are. The function is cold: it runs twice for each chunk, and to
+    optimize it took a tenth of LLVM's time for SpMM.
     """
     symbol = emitter.module.new_symbol()
-    names = {
-        name: Value(f"%c{number}", value.dtype)
-        for number, (name, value) in enumerate(captures.items())
-    }
-    parameters = ", ".join(["i64 %i", *(value.typed for value in names.values())])
-    inner = emitter.helper(f"internal i64 @{symbol}({parameters}) {COLD}")
-    inner.vars.values = {node.var: Value("%i", "int64"), **names}
-    inner.buffers = {
-        name: BufferAddress(location.buffer, names[_BUFFER + name].text)
-        for name, location in emitter.buffers.items()
-        if _BUFFER + name in names
-    }
-    result = Value("%i", "int64") if node.weight is None else inner.expr(node.weight)
-    inner.builder.line(f"ret {result.typed}")
-    emitter.module.definitions.append(inner.builder.render())
-    return symbol
-
-
-def define_search(emitter: FunctionEmitter, weight: str, captures: Captures) -> str:
-    """Emit the function `i64 search(i64 low, i64 high, i64 target, captures...)` and return its name.
-
-    It returns the first index in [low, high) with at least the target weight; high if there is none.
-    """
-    symbol = emitter.module.new_symbol()
-    extra = "".join(f", {value.type} %c{number}" for number, value in enumerate(captures.values()))
-    emitter.module.definitions.append(
-        _SEARCH.format(symbol=symbol, weight=weight, extra=extra, attributes=COLD)
+    inner = emitter.helper(f"internal i64 @{symbol}(ptr %closure, i64 %unit) {COLD}")
+    _bind_captures(emitter, inner, captures)
+    start, end, low, total, threads = (
+        plan_field(inner, "%closure", name) for name in ("start", "end", "low", "total", "threads")
     )
+    builder = inner.builder
+    units = builder.value(f"mul {threads.typed}, {UNITS_PER_SHARE}")
+    target = builder.value(f"add {low.typed}, {_weight_share(inner, total, units)}")
+    found = _emit_search(inner, node, start, end, target=target)
+    is_first = builder.value("icmp eq i64 %unit, 0")
+    after = builder.value(f"select i1 {is_first}, {start.typed}, i64 {found}")
+    # The search for the total weight would stop before iterations without weight at the end.
+    is_last = builder.value(f"icmp eq i64 %unit, {units}")
+    iteration = builder.value(f"select i1 {is_last}, {end.typed}, i64 {after}")
+    builder.line(f"ret i64 {iteration}")
+    emitter.module.definitions.append(builder.render())
     return symbol
+
+
+def _bind_captures(emitter: FunctionEmitter, inner: FunctionEmitter, captures: Captures) -> None:
+    """Bind variables and buffers of the weight to the values in the closure."""
+    dtypes = [value.dtype for value in captures.values()]
+    values = closure_values(inner, "%closure", dtypes, begin=0)
+    inner.vars.values = dict(zip(captures, values, strict=True))
+    inner.buffers = {
+        name: BufferAddress(location.buffer, inner.vars.values[_BUFFER + name].text)
+        for name, location in emitter.buffers.items()
+        if _BUFFER + name in captures
+    }
+
+
+def _weight_share(emitter: FunctionEmitter, total: Value, units: str) -> str:
+    """Return total * unit / units without intermediate overflow; units is at least 1."""
+    builder = emitter.builder
+    # total * unit may overflow, so the quotient and the remainder are scaled separately.
+    quotient = builder.value(f"udiv {total.typed}, {units}")
+    rest = builder.value(f"urem {total.typed}, {units}")
+    main = builder.value(f"mul i64 {quotient}, %unit")
+    scaled = builder.value(f"mul i64 {rest}, %unit")
+    return builder.value(f"add i64 {main}, " + builder.value(f"udiv i64 {scaled}, {units}"))
+
+
+def _emit_search(
+    emitter: FunctionEmitter, node: ParallelFor, start: Value, end: Value, *, target: str
+) -> str:
+    """Return the first iteration from start on with at least the target weight; the end if there is none."""
+    builder = emitter.builder
+    before = builder.block
+    test, step, latch, found = (builder.new_block() for _ in range(4))
+    builder.fall_into(test)
+    next_low, next_high = builder.forward(), builder.forward()
+    low = builder.value(f"phi i64 [ {start.text}, %{before} ], [ {next_low}, %{latch} ]")
+    high = builder.value(f"phi i64 [ {end.text}, %{before} ], [ {next_high}, %{latch} ]")
+    builder.branch(builder.value(f"icmp slt i64 {low}, {high}"), step, found)
+    builder.begin(step)
+    half = builder.value("lshr i64 " + builder.value(f"sub i64 {high}, {low}") + ", 1")
+    middle = builder.value(f"add i64 {low}, {half}")
+    weight = emit_weight(emitter, node, Value(middle, "int64"))
+    # The weight may have blocks of its own.
+    builder.fall_into(latch)
+    is_less = builder.value(f"icmp slt {weight.typed}, {target}")
+    following = builder.value(f"add i64 {middle}, 1")
+    builder.define(next_low, f"select i1 {is_less}, i64 {following}, i64 {low}")
+    builder.define(next_high, f"select i1 {is_less}, i64 {high}, i64 {middle}")
+    builder.jump(test)
+    builder.begin(found)
+    return low
 
 
 # Other expressions: their operands are visited.
@@ -86,29 +142,5 @@ def _collect_captures(
 
 
 _MAX_CAPTURES = 64
-"""The largest number of captures, all of which are arguments of two functions and fields of the closure on
-the stack. It bounds these, and is not a measured limit."""
-
-_SEARCH = """\
-define internal i64 @{symbol}(i64 %low, i64 %high, i64 %target{extra}) {attributes} {{
-entry:
-  br label %test
-test:
-  %l = phi i64 [ %low, %entry ], [ %l2, %step ]
-  %h = phi i64 [ %high, %entry ], [ %h2, %step ]
-  %more = icmp slt i64 %l, %h
-  br i1 %more, label %step, label %found
-step:
-  %length = sub i64 %h, %l
-  %half = lshr i64 %length, 1
-  %m = add i64 %l, %half
-  %w = call i64 @{weight}(i64 %m{extra})
-  %less = icmp slt i64 %w, %target
-  %next = add i64 %m, 1
-  %l2 = select i1 %less, i64 %next, i64 %l
-  %h2 = select i1 %less, i64 %h, i64 %m
-  br label %test
-found:
-  ret i64 %l
-}}
-"""
+"""The largest number of captures, all of which are fields of the closure on the stack. It bounds these, and
+is not a measured limit."""

@@ -1,7 +1,7 @@
 """Parallel loops: run by the calling thread alone, or in chunks of equal weight by several threads.
 
 The chunks depend only on the weights and the number of threads. Results do not depend on which thread runs
-which chunk (see `trampoline`).
+which chunk (see `chunk_loop`).
 """
 
 from __future__ import annotations
@@ -14,18 +14,13 @@ from gossamer_llvm.control.portions import is_interruptible, portion_count
 from gossamer_llvm.emitter.folding import add
 from gossamer_llvm.emitter.function_emitter import FunctionEmitter
 from gossamer_llvm.emitter.operands import Value
-from gossamer_llvm.parallel.closure import STATUS, ChunkPlan, write_closure
+from gossamer_llvm.parallel.chunk_loop import FIRST_UNITS, define_chunk_loop, define_run
+from gossamer_llvm.parallel.closure import STATUS, ChunkPlan, field_address, write_closure
 from gossamer_llvm.parallel.load_balancing import (
-    Captures,
-    captures_of,
-    define_search,
-    define_weight,
-)
-from gossamer_llvm.parallel.trampoline import (
-    FIRST_UNITS,
     UNITS_PER_SHARE,
-    ParallelRegion,
-    define_trampoline,
+    captures_of,
+    define_boundary,
+    emit_weight,
 )
 
 LITTLE_WORK = 16
@@ -66,9 +61,8 @@ def _emit_some(
     """Emit a loop with at least one iteration, for the calling thread alone or for several."""
     builder = emitter.builder
     alone, together, done = (builder.new_block() for _ in range(3))
-    captures = captures_of(emitter, node)
-    weight = define_weight(emitter, node, captures)
-    low, total = _emit_weights(emitter, weight, captures, start, end)
+    low, high = (emit_weight(emitter, node, at) for at in (start, end))
+    total = Value(builder.value(f"sub {high.typed}, {low.text}"), "int64")
     # The end may have wrapped, but the difference is right.
     extent = Value(builder.value(f"sub {end.typed}, {start.text}"), "int64")
     paid = _paid_threads(emitter, node, total)
@@ -81,28 +75,27 @@ def _emit_some(
     emit_checked_call(emitter, node.function, [start, end, *arguments])
     builder.jump(done)
     builder.begin(together)
-    region = ParallelRegion(
-        node.function, define_search(emitter, weight, captures), tuple(captures.values())
-    )
+    captures = captures_of(emitter, node)
+    dtypes = [argument.dtype for argument in arguments]
+    run = define_run(emitter, node.function, dtypes, begin=len(captures))
+    boundary = define_boundary(emitter, node, captures)
     # There may be no thread with enough work.
     count = emitter.call("i64", "llvm.smax.i64", f"i64 {threads}, i64 1")
-    units = _first_units(emitter, paid)
-    plan = ChunkPlan(start, end, low, total, Value(count, "int64"), units, portions)
-    _emit_run(emitter, region, [*plan, *captures.values(), *arguments], count)
+    plan = ChunkPlan(
+        workspace=Value(emitter.workspace, "handle"),
+        run=Value(f"@{run}", "handle"),
+        boundary=Value(f"@{boundary}", "handle"),
+        start=start,
+        end=end,
+        low=low,
+        total=total,
+        threads=Value(count, "int64"),
+        first_units=_first_units(emitter, paid),
+        portions=portions,
+    )
+    _emit_run(emitter, plan, [*captures.values(), *arguments])
     builder.jump(done)
     builder.begin(done)
-
-
-def _emit_weights(
-    emitter: FunctionEmitter, weight: str, captures: Captures, start: Value, end: Value
-) -> tuple[Value, Value]:
-    """Return the weight at the start, and that of the whole range."""
-    extra = "".join(f", {value.typed}" for value in captures.values())
-    low, high = (
-        emitter.builder.value(f"call i64 @{weight}({at.typed}{extra})") for at in (start, end)
-    )
-    total = emitter.builder.value(f"sub i64 {high}, {low}")
-    return Value(low, "int64"), Value(total, "int64")
 
 
 def _paid_threads(emitter: FunctionEmitter, node: ParallelFor, total: Value) -> str:
@@ -147,25 +140,21 @@ def _emit_portion_count(emitter: FunctionEmitter, node: ParallelFor, paid: str) 
     return portion_count(emitter, may_stop)
 
 
-def _emit_run(
-    emitter: FunctionEmitter, region: ParallelRegion, values: list[Value], threads: str
-) -> None:
-    workspace = Value(emitter.workspace, "handle")
-    builder = emitter.builder
-    closure, address = write_closure(emitter, [workspace, *values])
-    dtypes = tuple(value.dtype for value in values)
-    symbol = define_trampoline(emitter, region, closure, dtypes)
+def _emit_run(emitter: FunctionEmitter, plan: ChunkPlan, values: list[Value]) -> None:
+    builder, threads = emitter.builder, plan.threads
+    closure = write_closure(emitter, plan, values)
+    symbol = define_chunk_loop(emitter.module)
     several, single, done = (builder.new_block() for _ in range(3))
-    builder.branch(builder.value(f"icmp sgt i64 {threads}, 1"), several, single)
+    builder.branch(builder.value(f"icmp sgt {threads.typed}, 1"), several, single)
     builder.begin(single)
-    builder.line(f"call void @{symbol}(ptr {address})")
+    builder.line(f"call void @{symbol}(ptr {closure})")
     builder.jump(done)
     builder.begin(several)
     runner = builder.value(f"load ptr, ptr {_workspace_field(emitter, 'parallel')}, align 8")
-    count = builder.value(f"trunc i64 {threads} to i32")
-    builder.line(f"call void {runner}(ptr @{symbol}, ptr {address}, i32 {count}, i32 0)")
+    count = builder.value(f"trunc {threads.typed} to i32")
+    builder.line(f"call void {runner}(ptr @{symbol}, ptr {closure}, i32 {count}, i32 0)")
     builder.fall_into(done)
-    field = closure.field(emitter, address, STATUS)
+    field = field_address(emitter, closure, STATUS)
     status = builder.value(f"load atomic i64, ptr {field} monotonic, align 8")
     emitter.stop_if(builder.value(f"icmp ne i64 {status}, 0"), status)
 
