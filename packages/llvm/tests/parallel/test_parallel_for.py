@@ -6,6 +6,7 @@ import re
 
 import numpy as np
 import pytest
+from msgspec.structs import replace
 from native_kernel import run_native
 
 from gossamer_ir.core.build import ZERO, add, handle, index, index_var, mul, sub
@@ -16,6 +17,7 @@ from gossamer_ir.nodes import (
     For,
     Function,
     Guard,
+    IfThenElse,
     Load,
     Module,
     ParallelFor,
@@ -46,6 +48,15 @@ def test_parallel_loops_call_through_the_workspace(module, text, checked):
     assert re.search(r"call void %v\d+\(ptr @run_chunks, ptr %v\d+, i32 %v\d+, i32 0\)", source)
     assert "atomicrmw add ptr" in source
     assert "ptr noalias nocapture %p2, ptr noalias nocapture readonly %p3" in source
+
+
+def test_regions_share_the_function_that_takes_chunks(module, text, checked):
+    params = (Param("a", "handle"), Param("b", "handle"), Param("n", "int64"))
+    call, inner = parallel((handle("y"), handle("x"), N), params)
+    source = text(module(call, call, others=(inner,)))
+    assert checked(source)
+    assert source.count("define internal void @run_chunks(ptr %closure)") == 1
+    assert len(re.findall(r"call void %v\d+\(ptr @run_chunks,", source)) == 2
 
 
 def test_pointers_that_are_passed_twice_may_alias(module, text, checked):
@@ -123,6 +134,23 @@ def test_each_iteration_runs_once_in_chunks_of_equal_weight(weights, threads):
         assert is_single or cumulative[ends[begin] - 1] - cumulative[begin] <= share
     if threads > 1 and rows > 1 and cumulative[-1]:
         assert begins.size > 1
+
+
+def test_a_weight_may_have_branches():
+    weight = IfThenElse(Compare("lt", ROW, index(100)), ROW, add(ROW, mul(ROW, ROW)))
+    flat = counting(ONCE)
+    entry, rows = flat.functions
+    weighted = replace(entry, body=(replace(entry.body[0], weight=weight),))
+    counts, ends = np.zeros(200, np.int64), np.zeros(200, np.int64)
+    run = run_native(
+        replace(flat, functions=(weighted, rows)), [counts, ends, np.arange(201)], 200, threads=2,
+        parallel=one_after_the_other,
+    )  # fmt: skip
+    assert run.status == OK
+    assert counts.tolist() == [1] * 200
+    # The share of the second thread begins at half of the weight, where a row weighs its square.
+    weights = [row if row < 100 else row + row * row for row in range(201)]
+    assert np.searchsorted(weights, weights[-1] // 2) in np.flatnonzero(ends)
 
 
 def test_a_loop_without_a_function_that_runs_regions_is_one_chunk():

@@ -30,7 +30,7 @@ from gossamer_llvm.memory.index_pairs import load_indices_in_pairs
 from gossamer_llvm.memory.lane_loads import loads_of_lanes
 from gossamer_llvm.memory.masked_gathers import WholeGather, whole_gather
 from gossamer_llvm.memory.unread_lanes import new_value
-from gossamer_llvm.values.masks import OFF, ON, emit_predicate
+from gossamer_llvm.values.masks import OFF, ON, emit_predicate, is_nonnegative
 from gossamer_machine.cache_line import LINE_BYTES
 
 MIN_NONTEMPORAL = 16
@@ -166,10 +166,11 @@ def _gather_of_all_lanes(
     """Emit a masked gather: scalar loads of all lanes if these have indices, otherwise the instruction."""
     builder = emitter.builder
     begin, end, size = map(emitter.expr, (whole.begin, whole.end, whole.size))
-    # Masks may switch off lanes before the first element, too.
-    is_after = builder.value(f"icmp sge {begin.typed}, 0")
-    is_before = builder.value(f"icmp sle {end.typed}, {size.text}")
-    has_all = builder.value(f"and i1 {is_after}, {is_before}")
+    has_all = builder.value(f"icmp sle {end.typed}, {size.text}")
+    if not is_nonnegative(emitter, whole.begin):
+        # Masks may switch off lanes before the first element, too.
+        is_after = builder.value(f"icmp sge {begin.typed}, 0")
+        has_all = builder.value(f"and i1 {is_after}, {has_all}")
     rest = passthrough(emitter, node)
 
     def all_lanes() -> Value:

@@ -72,7 +72,7 @@ def lane_mask(emitter: FunctionEmitter, node: Compare) -> Value | None:
         return None
     base, bound = emitter.expr(ramp.base), emitter.expr(limit.value)
     if ramp.lanes.scalable and emitter.module.abi.has_lane_masks:
-        if not _is_nonnegative(emitter, ramp.base):
+        if not is_nonnegative(emitter, ramp.base):
             base, bound = index_constant(0), _rest(emitter, base, bound)
         return active_lane_mask(emitter, base, bound, dtype_of(node))
     left, right, most = literal_value(base), literal_value(bound), _most_lanes(ramp)
@@ -132,7 +132,8 @@ def _most_lanes(ramp: Ramp) -> int:
     return ramp.lanes.count * (MAX_VSCALE if ramp.lanes.scalable else 1)
 
 
-def _is_nonnegative(emitter: FunctionEmitter, base: Expr) -> bool:
+def is_nonnegative(emitter: FunctionEmitter, base: Expr) -> bool:
+    """Return whether an index is known not to be negative."""
     return emitter.info.overflow is not None and emitter.info.overflow.is_nonnegative(base)
 
 
