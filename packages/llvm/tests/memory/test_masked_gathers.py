@@ -1,5 +1,7 @@
 """Masked gathers of few lanes load all lanes one by one, where each lane has an index that is in bounds."""
 
+import re
+
 import numpy as np
 import pytest
 from msgspec.structs import replace
@@ -55,6 +57,15 @@ def test_lanes_with_indices_in_bounds_are_loaded_one_by_one(text, checked):
     assert checked(source)
     assert source.count("load float, ptr") == 8
     assert source.count("call <8 x float> @llvm.masked.gather") == 1
+
+
+@pytest.mark.parametrize(("first", "comparisons"), [(0, 0), (-3, 1)])
+def test_lanes_are_compared_with_the_start_of_an_array_only_if_they_may_be_before_it(
+    first, comparisons, text
+):
+    lanes = Ramp(add(mul(ROW, index(8)), index(first)), index(1), EIGHT)
+    source = text(gathering(IN_BOUNDS, lanes=lanes))
+    assert len(re.findall(r"icmp sge i64 %v\d+, 0", source)) == comparisons
 
 
 OTHERS = {

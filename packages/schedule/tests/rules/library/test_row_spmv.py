@@ -123,6 +123,18 @@ def test_short_rows_of_an_operand_that_fills_half_of_the_private_cache_run_one_t
     assert [step.args.get("rest") for step in steps if step.op == "vectorize"] == rest
 
 
+@pytest.mark.parametrize(
+    ("bits", "longest", "rest"), [(256, 28, ["masked"]), (256, 29, []), (512, 28, [])]
+)
+def test_short_rows_of_similar_lengths_may_miss_the_private_cache_without_mask_registers(
+    bits, longest, rest
+):
+    target = machine(f"vector_bits={bits},gathers=moderate,l2={1 << 20}")
+    stats = Stats(1 << 18, 1 << 18, 7 << 18, longest, 0)
+    steps = default_schedule(module_of(CSR + DOT), target, stats).loop
+    assert [step.args.get("rest") for step in steps if step.op == "vectorize"] == rest
+
+
 def test_contiguous_terms_of_a_sibling_run_one_at_a_time_if_its_rows_are_short():
     def first(is_sibling):
         thresholds = RowThresholds(short_row=4.0 if is_sibling else 0.0)

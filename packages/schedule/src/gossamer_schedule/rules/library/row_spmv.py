@@ -60,6 +60,10 @@ Measured on Zen 4 after 300 calls: vectors take 1.4 times as long as scalar code
 0.65 times for 65,536 rows of 6.
 """
 
+SIMILAR_ROWS = 4
+"""Maximum length of the longest row, in mean rows, for rows of similar lengths. Of stats that are rounded to
+classes, as those are by which rules schedule."""
+
 FEW_TERMS = 6
 """Maximum mean number of terms, exclusive, for vectors of half the lanes where elements are loaded one by one
 (measured on Zen 4: 1.05 to 1.35 times faster with 4 lanes at 4.5 terms, equal at 6, 0.9 at 7)."""
@@ -283,7 +287,10 @@ def _least_gathered(pattern: RowReduction, context: RuleContext) -> int:
         return MIN_GATHERED["slow"]
     if machine.gathers == "moderate" and stats is not None:
         operand = stats.columns * DType.parse(pattern.dtype).bits // 8
-        if stats.rows < PREDICTED_ROWS or operand >= machine.private_cache // 2:
+        is_near = operand < machine.private_cache // 2
+        has_similar_rows = stats.longest_row <= SIMILAR_ROWS * stats.mean_row
+        may_miss = not machine.has_mask_registers and has_similar_rows
+        if stats.rows < PREDICTED_ROWS or not (is_near or may_miss):
             return MIN_GATHERED["slow"]
     return MIN_GATHERED[machine.gathers]
 
