@@ -18,6 +18,12 @@ MASKED_VECTORS, MASK_OPERATIONS = 2, 2
 vector register adds to each: a load that is not an operand of the multiply-add, and its part of a store by
 the mask (measured on Zen 3: 3.7 ns, six times as long as a plain store)."""
 
+MANY_ALIGNED_LOADS, LONG_ROW_VECTORS = 24, 8
+"""Minimum mean number of elements of a row for few stores by masks, and the vectors of features from which
+aligned loads then pay if the operand exceeds the private cache (measured on Zen 3 with 8 and 10 vectors:
+1.08 to 1.55 times as fast on rows of 29 to 60 elements; 0.9 to 1.05 if the operand fits, 0.6 to 0.9 on rows
+of 4 to 15 elements; with 4 vectors 0.9 to 1.3)."""
+
 ALIGNED_DIVISOR = 4
 """Aligned loads pay for an operand of at most a quarter of the shared cache, or the whole cache if its rows
 are used often. Masked loads take longer if they wait for memory (measured: 0.6 to 0.9 times as fast on graphs
@@ -73,7 +79,7 @@ def row_loads(
     vectors, rest = divmod(features, machine.lanes(dtype))
     row_bytes = features * DType.parse(dtype).bits // 8
     operand = stats.columns * row_bytes
-    least = least_aligned(machine, rows=rows)
+    least = least_aligned(machine, rows=rows, operand=operand, stats=stats)
     is_whole = not rest and least is not None and vectors >= least and not machine.is_scalable
     if is_whole and operand <= largest_aligned(machine, stats):
         return RowLoads(is_aligned=True, prefetched_tiles=0)
@@ -82,14 +88,24 @@ def row_loads(
     return RowLoads(is_aligned=False, prefetched_tiles=-(-vectors // PREFETCHED_VECTORS))
 
 
-def least_aligned(machine: Machine, *, rows: int) -> int | None:
+def least_aligned(machine: Machine, *, rows: int, operand: int, stats: Stats | None) -> int | None:
     """Return the minimum number of feature vectors for aligned loads to pay in sums of `rows` rows that share
-    the gathered row; None if they never do.
+    the gathered row of an operand with this many bytes; None if they never do.
 
-    >>> [least_aligned(Machine(), rows=rows) for rows in (1, 2)]
+    >>> [least_aligned(Machine(), rows=rows, operand=1 << 20, stats=None) for rows in (1, 2)]
     [1, 2]
+    >>> matrix = Stats(rows=4096, columns=4096, nnz=56 * 4096, longest_row=64, empty_rows=0)
+    >>> narrow = Machine(least_vector_bits=256, private_cache=1 << 19)
+    >>> [least_aligned(narrow, rows=1, operand=size, stats=matrix) for size in (1 << 18, 1 << 19)]
+    [11, 8]
     """
-    return least_of_sums(machine) if rows == 1 else min_aligned(machine)
+    if rows > 1:
+        return min_aligned(machine)
+    least = least_of_sums(machine)
+    is_long = stats is not None and stats.mean_row >= MANY_ALIGNED_LOADS
+    if least is None or not is_long or operand < machine.private_cache:
+        return least
+    return min(least, LONG_ROW_VECTORS)
 
 
 def min_aligned(machine: Machine) -> int | None:

@@ -75,7 +75,7 @@ def gather_tiling(
             "vectors have no fixed length that could be aligned to cache lines"
         )
     elif has_cacheable_accumulators:
-        least = least_aligned(machine, rows=rows)
+        least = least_aligned(machine, rows=rows, operand=gather.operand_bytes(stats), stats=stats)
         aligning = row_alignment_verdict(gather, machine, stats=stats, least=least)
     prefetching = row_prefetching_verdict(
         gather, machine, stats=stats, thresholds=thresholds, is_aligned=aligning.is_profitable
