@@ -60,9 +60,9 @@ def define_boundary(emitter: FunctionEmitter, node: ParallelFor, captures: Captu
     builder = inner.builder
     units = builder.value(f"mul {threads.typed}, {UNITS_PER_SHARE}")
     target = builder.value(f"add {low.typed}, {_weight_share(inner, total, units)}")
-    found = _emit_search(inner, node, start, end, target=target)
+    boundary = _emit_search(inner, node, start, end, target=target)
     is_first = builder.value("icmp eq i64 %unit, 0")
-    after = builder.value(f"select i1 {is_first}, {start.typed}, i64 {found}")
+    after = builder.value(f"select i1 {is_first}, {start.typed}, i64 {boundary}")
     # The search for the total weight would stop before iterations without weight at the end.
     is_last = builder.value(f"icmp eq i64 %unit, {units}")
     iteration = builder.value(f"select i1 {is_last}, {end.typed}, i64 {after}")
@@ -100,12 +100,12 @@ def _emit_search(
     """Return the first iteration from start on with at least the target weight; the end if there is none."""
     builder = emitter.builder
     before = builder.block
-    test, step, latch, found = (builder.new_block() for _ in range(4))
+    test, step, latch, done = (builder.new_block() for _ in range(4))
     builder.fall_into(test)
     next_low, next_high = builder.forward(), builder.forward()
     low = builder.value(f"phi i64 [ {start.text}, %{before} ], [ {next_low}, %{latch} ]")
     high = builder.value(f"phi i64 [ {end.text}, %{before} ], [ {next_high}, %{latch} ]")
-    builder.branch(builder.value(f"icmp slt i64 {low}, {high}"), step, found)
+    builder.branch(builder.value(f"icmp slt i64 {low}, {high}"), step, done)
     builder.begin(step)
     half = builder.value("lshr i64 " + builder.value(f"sub i64 {high}, {low}") + ", 1")
     middle = builder.value(f"add i64 {low}, {half}")
@@ -117,7 +117,7 @@ def _emit_search(
     builder.define(next_low, f"select i1 {is_less}, i64 {following}, i64 {low}")
     builder.define(next_high, f"select i1 {is_less}, i64 {high}, i64 {middle}")
     builder.jump(test)
-    builder.begin(found)
+    builder.begin(done)
     return low
 
 
