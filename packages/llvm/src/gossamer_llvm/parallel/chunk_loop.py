@@ -107,7 +107,7 @@ def define_run(caller: FunctionEmitter, function: str, dtypes: Sequence[str], *,
 def _chunk_loop() -> _Definition:
     """Return the definition of the function, which does not depend on the module."""
     builder = IRBuilder(f"internal void @{CHUNK_LOOP}(ptr {_CLOSURE}) {COLD}")
-    module = ModuleEmitter(Abi(triple=""), symbols={}, guarded=())
+    module = ModuleEmitter(Abi(triple=""), symbols={}, bounds_checked_buffers=())
     emitter = FunctionEmitter(module, EmitterTables({}, {}), builder)
     portions = allocate_portions(emitter)
     blocks = _Blocks(*(builder.new_block() for _ in _Blocks.__struct_fields__))
