@@ -168,6 +168,7 @@ def test_groups_are_estimated_where_they_were_measured():
     assert sorted(gains_of_groups(32, **case)) == [2, 3, 4]
     assert gains_of_groups(16, **case) == {}
     assert gains_of_groups(32, **case, machine=ZEN_4) == {}
+    assert sorted(gains_of_groups(32, **case, machine=ZEN_3)) == [2, 3, 4]
     assert gains_of_groups(32, fill=0.4, columns=30_000) == {}
 
 
@@ -316,7 +317,7 @@ def test_blocks_that_exceed_the_private_cache_arrive_no_faster_than_their_bytes(
 @pytest.mark.parametrize("features", [32, 64, 128, 512])
 def test_full_blocks_pay_for_narrow_vectors(features):
     """Measured on Zen 3, times as fast as CSR: blocks of 4 1.4 to 2.0, blocks of 16 1.7 to 2.3."""
-    for size, least in ((4, 1.2), (16, 1.5)):
+    for size, least in ((4, 1.2), (16, 1.4)):
         filled = MATRIX_PROPERTIES._replace(
             rows=1600, columns=1600, lengths=FIFTY, nnz=80_000, block_fill={size: 1.0}
         )

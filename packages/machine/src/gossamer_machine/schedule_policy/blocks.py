@@ -28,6 +28,17 @@ IN_FLIGHT = 8
 """Independent multiply-adds that hide their latency: four cycles, two units."""
 
 
+def are_columns_lanes(height: int, width: int, machine: Machine) -> bool:
+    """Return whether the columns of a block are lanes of a product with a vector: there are enough of them,
+    and the sums of all rows are in registers.
+
+    >>> narrow = Machine(least_vector_bits=256, vector_registers=16)
+    >>> [are_columns_lanes(size, size, narrow) for size in (2, 8, 16)]
+    [False, True, False]
+    """
+    return width >= MIN_LANE_COLUMNS and 1 <= height <= machine.accumulators
+
+
 class BlockTile(NamedTuple):
     """The rows of a tile, and the number of tiles that have all vectors."""
 

@@ -24,10 +24,10 @@ from gossamer_tune.model.thread_costs import on_threads
 from gossamer_tune.model.workload import Workload
 from gossamer_tune.properties.matrix_properties import MatrixProperties, scheduled_stats
 
-ELEMENT_CYCLES = PerCpu(1.0, 1.5)
+ELEMENT_CYCLES = PerCpu(1.0, 1.5, 3.6)
 """Cycles for the index and the value of an element, and for the addresses that follow."""
 
-ROW_CYCLES, RESULT_CYCLES = PerCpu(12.0, 4.3), PerCpu(6.0, 8.7)
+ROW_CYCLES, RESULT_CYCLES = PerCpu(12.0, 4.3), PerCpu(6.0, 8.7, 4.4)
 """Cycles for a row, most of them for the mispredicted end of its loop, and for a vector of its result."""
 
 UNPACKED_SUM_LOADS = 2.0

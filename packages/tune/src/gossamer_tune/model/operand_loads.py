@@ -28,7 +28,7 @@ TRANSLATED_BYTES, PAGE_CYCLES = 64 * 4096, PerCpu(2.8, 0.71)
 page is late (fitted to pruned weights on Emerald Rapids: elements that select from 1 MB take 1.5 to 2.5
 cycles longer than the caches explain)."""
 
-LOAD_CYCLES = PerCpu((1.0, 1.7, 5.0, 13.0), (1.0, 2.8, 5.2, 15.0))
+LOAD_CYCLES = PerCpu((1.0, 1.7, 5.0, 13.0), (1.0, 2.8, 5.2, 15.0), (0.54, 2.8, 5.2, 15.0))
 """Cycles for rows in the first, the second and the third level, and in memory."""
 
 CROSSED_CYCLES, PREFETCH_CYCLES = PerCpu(0.5, 0.0), PerCpu(0.5, 0.5)

@@ -25,7 +25,7 @@ SCATTERED_CYCLES = PerCpu(1.0, 0.0)
 """Cycles that a vector of the result takes longer if rows are in any order (fitted to graphs on Emerald
 Rapids: 0 to 1.2)."""
 
-SCATTERED_ROW_CYCLES = PerCpu(0.0, 12.0)
+SCATTERED_ROW_CYCLES = PerCpu(0.0, 12.0, 31.0)
 """Cycles that a row of a result larger than the private cache takes longer if rows are in any order: the
 processor fetches the lines of the next row only if rows follow each other, and those of one row after its
 first ones (fitted to graphs and meshes: 10 to 14 on Zen 4 with 32 to 512 features; none are seen on Emerald

@@ -6,7 +6,7 @@ from gossamer_tune.model.per_cpu import PerCpu
 from gossamer_tune.model.thread_costs import on_threads
 from gossamer_tune.model.workload import Workload
 
-STREAMED_BYTES = PerCpu(11.5, 27.0)
+STREAMED_BYTES = PerCpu(11.5, 27.0, 39.0)
 """Bytes of a matrix that arrive from the shared cache in a cycle, beside computing (fitted as
 `csr_times_vector` says; blocks of 16 by 16, with which little is computed, arrive at 10.5 to 11.6)."""
 

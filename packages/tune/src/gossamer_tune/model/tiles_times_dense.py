@@ -16,22 +16,23 @@ from gossamer_tune.properties.matrix_properties import MatrixProperties
 TILE_COLUMNS = (64, 128, 256, 512)
 """The numbers of columns of a tile that are considered."""
 
-ELEMENT_CYCLES = PerCpu(1.9, 1.3)
+ELEMENT_CYCLES = PerCpu(1.9, 1.3, 0.7)
 """Cycles for the index and the value of an element (fitted, as all below, to 15 matrices of pruned weights
 with 32 to 512 features on one thread and on two of Emerald Rapids: the ratio of the times of tiles and of CSR
 has a median error of 9 percent; 0.8 on Zen 4, 2 on Sapphire Rapids)."""
 
-NEAR_PACKED_BYTES = PerCpu(36 << 10, 24 << 10)
+NEAR_PACKED_BYTES = PerCpu(36 << 10, 24 << 10, 32 << 10)
 """Bytes of packed rows that stay in the first-level cache: three quarters of it (48 KB on Emerald Rapids,
-32 KB on Zen 4), since the elements and the results pass through it, too."""
+32 KB on Zen 4), since the elements and the results pass through it, too. On Zen 3, with vectors of 256 bits,
+all of its 32 KB fit the measured times."""
 
-PACKED_LOAD_CYCLES, FAR_PACKED_LOAD_CYCLES = PerCpu(0.68, 0.86), PerCpu(1.09, 1.5)
+PACKED_LOAD_CYCLES, FAR_PACKED_LOAD_CYCLES = PerCpu(0.68, 0.86), PerCpu(1.09, 1.5, 2.8)
 """Cycles for the multiply-add of a vector from packed rows that stay in the first-level cache, and from those
 beyond, each at random (1.25 and 1.6 on Zen 4, 0.75 on Sapphire Rapids). Fitted on Zen 4 to packed rows of 16,
 32 and 64 KB: with 32 features, 32 KB take 1.05 to 1.14 times as long as 16 KB if rows are long, although rows
 have half as many segments."""
 
-SEGMENT_CYCLES, SEGMENT_VECTOR_CYCLES = 8.0, 3.0
+SEGMENT_CYCLES, SEGMENT_VECTOR_CYCLES = PerCpu(8.0, 8.0, 16.0), 3.0
 """Cycles for a row in a tile, and for each vector of its sum, which is added to the result (3.1 and 2.9 on
 Zen 4)."""
 
@@ -69,7 +70,7 @@ def _estimate(matrix: MatrixProperties, workload: Workload, columns: int) -> Est
     load = packed_load_cycles(packed, machine)
     work = matrix.nnz * (ELEMENT_CYCLES.on(machine) + load * vectors)
     # A segment is the part of a row in a tile; its sum is added to the result even if it is empty.
-    work += segments * (SEGMENT_CYCLES + SEGMENT_VECTOR_CYCLES * vectors)
+    work += segments * (SEGMENT_CYCLES.on(machine) + SEGMENT_VECTOR_CYCLES * vectors)
     # Elements at random leave this fraction of segments empty.
     latency = segments * (1 - math.exp(-mean)) * MIN_SEGMENT.on(machine)
     packing = panels * matrix.columns * vectors * pack_cycles(matrix, workload)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from gossamer_ir.nodes import Module
 from gossamer_machine.machine import Machine
-from gossamer_machine.schedule_policy.blocks import MIN_LANE_COLUMNS
+from gossamer_machine.schedule_policy.blocks import are_columns_lanes
 from gossamer_schedule.rules.analysis.iterations import single_iteration
 from gossamer_schedule.rules.analysis.outputs import may_reassociate
 from gossamer_schedule.rules.decisions.parallel_rows import run_rows_in_parallel
@@ -52,7 +52,7 @@ def _fits(pattern: BlockReduction, machine: Machine) -> bool:
     height, width = pattern.height, pattern.width
     if pattern.feature or height is None or width is None:
         return False
-    return width >= MIN_LANE_COLUMNS and 1 <= height <= machine.accumulators
+    return are_columns_lanes(height, width, machine)
 
 
 def _run_columns_in_lanes(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from gossamer_tune.model.blocks_times_dense import MIN_FILL
 from gossamer_tune.model.element_loads import late_cycles
 from gossamer_tune.model.estimate import Estimate
+from gossamer_tune.model.per_cpu import PerCpu
 from gossamer_tune.model.streamed_values import vector_product_cycles
 from gossamer_tune.model.vector_products.slices_times_vector import (
     SLOT_CYCLES,
@@ -15,7 +16,7 @@ from gossamer_tune.model.workload import Workload
 from gossamer_tune.properties.matrix_properties import MatrixProperties
 from gossamer_tune.properties.slices import HEIGHT
 
-TERM_CYCLES = 0.087
+TERM_CYCLES = PerCpu(0.087, 0.087, 0.2)
 """Cycles for an element of a block: a load and a multiply-add of a vector for `HEIGHT` blocks (fitted as
 `csr_times_vector` says; blocks of 3 by 3 take 3 to 3.3 cycles)."""
 
@@ -41,7 +42,9 @@ def blocked_slices_times_vector(
 
 def _estimate(matrix: MatrixProperties, workload: Workload, size: int, fill: float) -> Estimate:
     machine, slots = workload.machine, matrix.nnz / fill / matrix.slice_fill[HEIGHT]
-    block = size * (SLOT_CYCLES.on(machine) + late_cycles(matrix, workload)) + size**2 * TERM_CYCLES
+    block = size * (
+        SLOT_CYCLES.on(machine) + late_cycles(matrix, workload)
+    ) + size**2 * TERM_CYCLES.on(machine)
     slices = matrix.rows / size / HEIGHT
     computed = slots / size**2 * block + slices * size * slice_cycles(HEIGHT, machine)
     cycles = vector_product_cycles(computed, slots, workload, block=size)

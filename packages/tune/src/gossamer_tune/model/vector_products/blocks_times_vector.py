@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gossamer_machine.schedule_policy.blocks import MIN_LANE_COLUMNS
+from gossamer_machine.schedule_policy.blocks import are_columns_lanes
 from gossamer_tune.model.blocks_times_dense import CONVERSION_CYCLES
 from gossamer_tune.model.element_loads import late_cycles
 from gossamer_tune.model.estimate import Estimate
@@ -15,17 +15,17 @@ MIN_FILL = 0.2
 """Blocks with less elements than this fraction of their slots are not considered. On Zen 4, which reads
 matrices fast, blocks that are filled to 30 percent are 1.3 to 1.5 times as fast as CSR."""
 
-VECTOR_CYCLES, MASKED_CYCLES = PerCpu(0.68, 1.8), PerCpu(1.3, 6.2)
+VECTOR_CYCLES, MASKED_CYCLES = PerCpu(0.68, 1.8, 0.56), PerCpu(1.3, 6.2)
 """Cycles for a vector of a row of a block: a load and a multiply-add; and with a mask, if a row does not fill
 the vector (fitted as `csr_times_vector` says, as are the constants below; those of Emerald Rapids again, all
 together, to 48 cases of blocks of 3 to 16, so that the mean error of the speedup over CSR is 16 percent
 instead of 19, and no size of blocks is expected to be faster than it is)."""
 
-BLOCK_CYCLES = PerCpu(2.0, 0.0)
+BLOCK_CYCLES = PerCpu(2.0, 0.0, 0.54)
 """Cycles for a block: its column, its part of the vector, and the end of the loop over its rows. On Zen 4
 they are hidden beside the vectors."""
 
-NARROW_PART = PerCpu(1.0, 0.2)
+NARROW_PART = PerCpu(1.0, 0.2, 0.53)
 """Cycles for a vector of half of a register or less in proportion to those for a whole one, which Zen 4
 computes in two halves."""
 
@@ -34,14 +34,14 @@ LANE_SUM_CYCLES = PerCpu(16.0, 23.0)
 
 
 def blocks_times_vector(matrix: MatrixProperties, workload: Workload) -> tuple[Estimate, ...]:
-    """Return the estimates for square blocks that are filled well enough and divide the matrix. Products with
-    matrices of one column do not compute with them."""
+    """Return the estimates for square blocks that are filled well enough, divide the matrix and have
+    registers for their sums. Products with matrices of one column do not compute with them."""
     if workload.features is not None:
         return ()
     return tuple(
         _estimate(matrix, workload, size, fill)
         for size, fill in matrix.block_fill.items()
-        if size >= MIN_LANE_COLUMNS
+        if are_columns_lanes(size, size, workload.machine)
         and fill >= MIN_FILL
         and not matrix.rows % size
         and not matrix.columns % size

@@ -15,7 +15,7 @@ ELEMENT_CYCLES = PerCpu(0.76, 0.53)
 hidden (measured on Emerald Rapids, as all below: 0.72 for gathers of 8 elements from the first-level cache,
 0.75 to 0.85 on rows of 200 elements and more)."""
 
-ROW_CYCLES, MISPREDICTED_CYCLES = PerCpu(3.8, 9.1), PerCpu(5.5, 15.0)
+ROW_CYCLES, MISPREDICTED_CYCLES = PerCpu(3.8, 9.1, 2.5), PerCpu(5.5, 15.0)
 """Cycles for a row, in which the last gather has half of its lanes and lanes are added; and for the end of
 its loop, if lengths vary. Fitted, together with all costs of products with vectors, to 29 matrices in 2 to 9
 formats on one thread and on two, in both precisions; the median error is 7 percent. Rows of 4 to 12 elements

@@ -10,7 +10,7 @@ from gossamer_tune.model.streamed_values import vector_product_cycles
 from gossamer_tune.model.workload import Workload
 from gossamer_tune.properties.matrix_properties import MatrixProperties
 
-SLOT_CYCLES = PerCpu(0.75, 0.69)
+SLOT_CYCLES = PerCpu(0.75, 0.69, 1.0)
 """Cycles for a slot of a row: a gather, as for an element of CSR (fitted as `csr_times_vector` says)."""
 
 SHARED_ROW_CYCLES = PerCpu(1.05, 0.14)
