@@ -9,17 +9,20 @@ from itertools import combinations, pairwise
 import msgspec
 
 from gossamer_ir.analysis.accesses.init_nests import reduction_loops
+from gossamer_ir.analysis.proofs.bounded_reads import BoundedReads
+from gossamer_ir.analysis.proofs.program_point import ProgramPoint
 from gossamer_ir.analysis.statements.atomic_accumulation import atomic_annotation
 from gossamer_ir.analysis.statements.thread_axes import is_block_axis
 from gossamer_ir.arith.simplify import simplify
 from gossamer_ir.core.annotations import ATOMIC
-from gossamer_ir.core.build import ZERO, add, index_var, integer_value, sub
+from gossamer_ir.core.build import ONE, ZERO, add, index_var, integer_value, sub
 from gossamer_ir.core.integers import MAX_INT64
+from gossamer_ir.core.operations import DIVISIONS
 from gossamer_ir.errors import Place
 from gossamer_ir.nodes import AnnotationValue, Binary, Compare, Expr, For, Function, If, Stmt
 from gossamer_ir.traversal.names import namer_of
 from gossamer_ir.traversal.substitute import substitute, substitute_body
-from gossamer_ir.traversal.walk import stmts
+from gossamer_ir.traversal.walk import collect, stmts
 from gossamer_schedule.cursor.cursor_at import Cursor
 from gossamer_schedule.cursor.find import find_loop
 from gossamer_schedule.cursor.program_points import point_in_function
@@ -42,7 +45,8 @@ def horizontal_fuse(root: Cursor, *loops: str, function: str | None = None) -> C
     The fused loop runs over the sum of their extents, which may be symbolic. Each of its iterations is one of
     one of the loops, so that one launch distributes the iterations of all of them. Its weight is the sum of
     the weights of the loops; an iteration of a loop without one weighs 1. Its grain is the largest. Loops
-    around one of them that have a single iteration are removed. The result's name is that of the fused loop.
+    around one of them that have a single iteration are removed, and conditions around one of them are moved
+    into it: its iterations do nothing where they do not hold. The result's name is that of the fused loop.
 
     Iterations of different loops run at once, so none may access an element that one of another loop writes,
     unless both accumulate it atomically. Elements that index arrays select are different where these are
@@ -60,7 +64,8 @@ def horizontal_fuse(root: Cursor, *loops: str, function: str | None = None) -> C
     * `.annotations`: a loop has other annotations than `atomic`
     * `.init`: the init of a block runs before a loop
     * `.race`: iterations of two loops access one element, and one writes it
-    * `.not_proved`: they may; or an extent may be negative or be changed by another loop
+    * `.not_proved`: they may; or an extent may be negative or be changed by another loop, or may be undefined
+      where a condition around its loop does not hold
 
     >>> from gossamer_ir.script import parse_module
     >>> from gossamer_testkit.show import body_text
@@ -100,15 +105,17 @@ def horizontal_fuse(root: Cursor, *loops: str, function: str | None = None) -> C
 
 
 class _Nest(msgspec.Struct, frozen=True):
-    """A loop to fuse, below the loops around it that contain only it and run once.
+    """A loop to fuse, below the conditions around it, and the loops that run once, which contain only it.
 
-    `units` are these loops, outermost first. `top` is at the first of them, or at the loop itself if there is
-    none. The fused loop takes the place of `top`: each of `units` is replaced by the value that it starts at.
+    `units` are these loops, `conditions` the conditions, outermost first. `top` is at the first of all, or at
+    the loop itself if there is none. The fused loop takes the place of `top`: each of `units` is replaced by
+    the value that it starts at.
     """
 
     cursor: Cursor
     top: Cursor
     units: tuple[For, ...]
+    conditions: tuple[Expr, ...]
 
     @property
     def loop(self) -> For:
@@ -121,6 +128,13 @@ class _Nest(msgspec.Struct, frozen=True):
         return {unit.var: unit.start for unit in self.units}
 
     @property
+    def sizes(self) -> list[Expr]:
+        """The extent, and the weight and the grain if there are any, as `extent` is."""
+        others = (self.loop.weight, self.loop.grain)
+        given = [substitute(size, self.values) for size in others if size is not None]
+        return [self.extent, *given]
+
+    @property
     def extent(self) -> Expr:
         """The extent of the loop, where the loops around it that run once are removed."""
         extent = self.loop.extent
@@ -130,9 +144,23 @@ class _Nest(msgspec.Struct, frozen=True):
 
 def _nest_of(cursor: Cursor) -> _Nest:
     top = cursor
-    while top.path and len(top.siblings) == 1 and _runs_once(top.up(1).node):
+    while top.path and len(top.siblings) == 1 and _is_removable(top.up(1).node):
         top = top.up(1)
-    return _Nest(cursor, top, tuple(step.parent for step in cursor.steps_from(top)))
+    around = [step.parent for step in cursor.steps_from(top)]
+    return _Nest(
+        cursor,
+        top,
+        tuple(stmt for stmt in around if isinstance(stmt, For)),
+        tuple(stmt.condition for stmt in around if isinstance(stmt, If)),
+    )
+
+
+# Other statements: they stay around the loop.
+def _is_removable(node: Function | Stmt) -> bool:
+    """Return whether a statement around a loop is removed when it is fused: its body becomes that of the loop."""
+    if isinstance(node, If):
+        return not node.else_body
+    return _runs_once(node)
 
 
 def _runs_once(node: Function | Stmt) -> bool:
@@ -212,12 +240,14 @@ def _require_adjacent(nests: Sequence[_Nest]) -> None:
 def _require_extents(nests: Sequence[_Nest]) -> None:
     """Refuse extents that may be negative or change, and sums of them that may not fit: the fused loop begins
     with the sum of all extents."""
-    first, loops = nests[0].cursor, [nest.loop for nest in nests]
+    first = nests[0].cursor
     point = point_in_function(first.function)
     for outer in nests[0].top.loops:
         point.assume_loop(outer)
-    sizes = [size for loop in loops for size in (loop.extent, loop.weight, loop.grain) if size]
+    parts = [part for nest in nests for part in (*nest.sizes, *nest.conditions)]
     for nest in nests:
+        if nest.conditions:
+            _require_defined(nest, point)
         if not point.proves(Compare("ge", nest.extent, ZERO)):
             raise schedule_error(
                 "horizontal_fuse.not_proved",
@@ -225,8 +255,8 @@ def _require_extents(nests: Sequence[_Nest]) -> None:
                 needs=f"{text_of(nest.extent)} >= 0",
                 place=nest.cursor.place,
             )
-        what = "the extent, weight or grain"
-        require_unchanged(nest.loop, sizes, cursor=nest.cursor, what=what)
+        what = "the extent, weight, grain or condition"
+        require_unchanged(nest.loop, parts, cursor=nest.cursor, what=what)
     # Constants are added when the sum is built, where it would wrap.
     constant_extent = sum(integer_value(nest.extent) or 0 for nest in nests)
     extent = reduce(add, (nest.extent for nest in nests))
@@ -237,6 +267,24 @@ def _require_extents(nests: Sequence[_Nest]) -> None:
             needs=f"{text_of(extent)} <= {MAX_INT64}",
             hint="The sizes of arrays are known to fit.",
             place=first.place,
+        )
+
+
+def _require_defined(nest: _Nest, point: ProgramPoint) -> None:
+    """Refuse an extent, weight or grain that may be undefined without the conditions around the loop: the
+    fused loop evaluates them first."""
+    reads = BoundedReads(nest.cursor.function, point)
+    divided = [part for part in collect(Binary, *nest.sizes) if part.op in DIVISIONS]
+    with point.scope():
+        point.assume_range(nest.loop, add(nest.extent, ONE))  # a weight is that of all iterations before
+        is_defined = reads.are_in_bounds(*nest.sizes)
+    if not is_defined or not all(integer_value(division.rhs) for division in divided):
+        raise schedule_error(
+            "horizontal_fuse.not_proved",
+            f"Cannot prove that the extent and the weight of loop '{nest.loop.var}' are defined where the "
+            "condition around it does not hold.",
+            needs=", ".join(map(text_of, nest.conditions)),
+            place=nest.cursor.place,
         )
 
 
@@ -270,6 +318,8 @@ def _fused_loop(nests: Sequence[_Nest], name: str) -> For:
         weight = nest.loop.weight or index_var(nest.loop.var)
         weights.append(substitute(weight, {**nest.values, nest.loop.var: done}))
         body = substitute_body(nest.loop.body, {**nest.values, nest.loop.var: iteration})
+        for condition in reversed(nest.conditions):
+            body = (If(substitute(condition, nest.values), body),)
         offset = add(offset, nest.extent)
         bodies.append((Compare("lt", fused, offset), body))
     *conditional, (_, body) = bodies
