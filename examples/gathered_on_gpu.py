@@ -79,9 +79,10 @@ def group_rows(width: int) -> int:
     return max(GROUP_SLOTS // width, BLOCK_ROWS)
 
 
-def schedule(widths: Sequence[int], sizes: dict[str, int], target: str) -> ScheduleBuilder:
-    """Return the schedule of the program for these widths: one launch for the init, one for all buckets."""
-    sch = gs.schedule(script(widths), target=target, specialize=sizes)
+def schedule(widths: Sequence[int], target: str) -> ScheduleBuilder:
+    """Return the schedule of the program for these widths: one launch for the init, one for all buckets. It
+    holds for any number of relations."""
+    sch = gs.schedule(script(widths), target=target)
     for number in range(len(widths)):
         sch.sparse_fuse(f"bucket{number}", axes=("R", f"IO{number}"))
     sch.lower().lower()
@@ -138,21 +139,14 @@ def buckets(inputs: Gathered, widths: Sequence[int]) -> list[SparseTensor]:
 
 def prepare(inputs: Gathered, widths: Sequence[int], *, target: str) -> Call:
     """Store the buckets, compile the kernel for the widths, and return the call."""
-    # The number of relations is a constant: without any there would be no groups to launch.
-    fixed = {"relations": inputs.shape[0]}
-    kernel = gs.compile(
-        script(widths),
-        target=target,
-        specialize=fixed,
-        schedule=schedule(widths, fixed, target),
-    )
+    kernel = gs.compile(script(widths), target=target, schedule=schedule(widths, target))
     arguments: dict[str, Any] = {"x": inputs.x, "w": inputs.w}
     for number, part in enumerate(buckets(inputs, widths)):
         arguments |= {f"{name}{number}": array for name, array in part.arrays.items()}
         for name in ("longest", "groups"):
             arguments[f"{name}{number}"] = part.sizes[name]
     (_, features, outputs) = inputs.w.shape
-    arguments |= {"m": inputs.shape[1], "n": inputs.shape[2]}
+    arguments |= dict(zip(("relations", "m", "n"), inputs.shape, strict=True))
     arguments |= {"features": features, "outputs": outputs}
 
     def call() -> Array:

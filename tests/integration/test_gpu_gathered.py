@@ -23,6 +23,10 @@ CASES = {
         (1, 3),
     ),
     "no edges": (relational_convolution.random_inputs(2, 9, 7, 0, features=8, outputs=8), WIDTHS),
+    "no relations": (
+        relational_convolution.random_inputs(0, 9, 7, 0, features=8, outputs=8),
+        WIDTHS,
+    ),
     "no rows": (relational_convolution.random_inputs(2, 0, 7, 0, features=8, outputs=8), WIDTHS),
     "convolution": (sparse_convolution.voxel_convolution(SMALL_VOXELS, (5, 12)), (1,)),
     "one voxel": (sparse_convolution.voxel_convolution(SMALL_VOXELS[:1], (3, 4)), (1,)),
@@ -40,7 +44,7 @@ def test_products_are_those_of_the_relations_one_by_one(name):
 
 
 def scheduled(widths):
-    return gathered_on_gpu.schedule(widths, {"relations": 4}, "cuda-mma-sp")
+    return gathered_on_gpu.schedule(widths, "cuda-mma-sp")
 
 
 def test_all_relations_and_buckets_are_one_launch():

@@ -7,7 +7,7 @@ import pytest
 from refused import reason_of
 
 from gossamer_ir.interpret import run
-from gossamer_ir.nodes import For
+from gossamer_ir.nodes import For, If
 from gossamer_ir.script import parse_module, print_module
 from gossamer_ir.verify import verify
 from gossamer_schedule import ScheduleBuilder, horizontal_fuse, replay
@@ -108,6 +108,58 @@ def test_an_extent_may_depend_on_a_loop_that_runs_once():
     assert "T.parallel(s + T.int64(P[0, 0])" in print_module(result.module)
     for p in ((0, 3, 4), (5,)):
         assert outcome(result.module, p) == outcome(module, p)
+
+
+CONDITIONAL = """
+    if s > 1:
+        for o in T.serial(1):
+            if T.int64(P[o, 0]) > 2:
+                for k in T.parallel(n, weight=2 * k):
+                    Z[k] = 2.0 * X[k]
+"""
+
+
+@pytest.mark.parametrize("p", [(0, 3, 4), (3, 4), (4,), ()])
+def test_conditions_around_loops_are_moved_into_the_fused_loop(p):
+    first = "    if n > 5:\n" + FIRST.replace("\n    ", "\n        ").lstrip("\n")
+    module = program(first + CONDITIONAL)
+    result = horizontal_fuse(module, "i", "k")
+    assert outcome(result.module, p) == outcome(module, p)
+    text = print_module(result.module)
+    assert "T.parallel(s + n, weight=3 * T.min(i_fused, s) + 2 * T.max(i_fused - s, 0)" in text
+    fused = fused_loop_of(result.module)
+    assert result.module.functions[0].body == (fused,)
+    # Each condition is that of the iterations of its loop only, in the order in which they were.
+    (branch,) = fused.body
+    (outer,) = branch.else_body
+    assert [type(inner) for inner in (*branch.then_body, *outer.then_body)] == [If, If]
+
+
+@pytest.mark.parametrize(
+    "extent", ["T.int64(P[0, t])", "T.max(T.int64(P[0, 3]), 0)", "n // t", "T.max(n % t, 0)"]
+)
+def test_an_extent_that_a_condition_makes_defined_is_refused(extent):
+    body = f"""
+    if t > 9:
+        for k in T.parallel({extent}):
+            Z[k % n] = 1.0
+"""
+    assert reason_of(horizontal_fuse, program(FIRST + body), "i", "k") == (
+        "horizontal_fuse.not_proved"
+    )
+
+
+def test_a_condition_that_another_loop_changes_is_refused():
+    body = """
+    for k in T.parallel(n):
+        Z[k] = X[k]
+    if X[0] > 1.0:
+        for l in T.parallel(n):
+            Y[l] = 2.0
+"""
+    assert "if X[0] > 1.0" in print_module(horizontal_fuse(program(body), "k", "l").module)
+    changing = program(body.replace("X[0] > 1.0", "Z[0] > 1.0"))
+    assert reason_of(horizontal_fuse, changing, "k", "l") == "horizontal_fuse.not_proved"
 
 
 def test_loops_without_weights_and_grains_have_none():
@@ -219,6 +271,12 @@ REFUSED = {
     "a statement beside": (
         "horizontal_fuse.not_adjacent",
         FIRST + INSIDE.format(1, "\n        Z[0] = 1.0"),
+        ("i", "k"),
+    ),
+    "a condition with another side": (
+        "horizontal_fuse.not_adjacent",
+        FIRST + "    if n > 5:\n        for k in T.parallel(n):\n            Z[k] = 1.0\n"
+        "    else:\n        Z[0] = 1.0\n",
         ("i", "k"),
     ),
     "a loop around": ("horizontal_fuse.not_adjacent", FIRST + INSIDE.format(2, ""), ("i", "k")),
