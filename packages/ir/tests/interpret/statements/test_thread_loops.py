@@ -193,6 +193,18 @@ def test_nothing_orders_the_blocks_of_a_kernel():
         run(parse_module(KERNEL.replace("{index}", "(3 - c) * 8 + t")), {"y": np.zeros(32)})
 
 
+@pytest.mark.parametrize(("index", "is_race"), [("24 + t", True), ("t", True), ("32 + t", False)])
+def test_each_block_of_a_kernel_loads_what_stands_outside_of_a_loop_over_blocks(index, is_race):
+    text = KERNEL.replace("32,", "64,").replace("{index}", "c * 8 + t")
+    load = f"        v: T.float64 = Y[{index}]\n"
+    module = parse_module(text.replace("        T.barrier()\n", load))
+    if not is_race:
+        run(module, {"y": np.zeros(64)})
+        return
+    with pytest.raises(InterpreterError, match=r"A race: .* the Let of 'v' at b = "):
+        run(module, {"y": np.zeros(64)})
+
+
 def test_a_race_of_lanes_is_found_element_by_element():
     body = ("T.store(Y, T.Ramp(t, 1, 2), value=T.Broadcast(X[t], 2))",)
     with pytest.raises(InterpreterError, match=r"at t = 0 .* at t = 1 access Y\[1\]"):

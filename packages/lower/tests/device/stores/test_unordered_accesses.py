@@ -46,6 +46,17 @@ RACES = {
         *indent(BLOCKS, "    Y[b * 8 + t] = X[t]"),
         *indent('for c in T.thread_binding(4, thread="blockIdx.x"):', "    Y[(3 - c) * 8 + t] = 1.0"),
     ),
+    "a load outside of a loop over blocks": in_threads(
+        "v: T.float32 = Y[t]", BLOCKS, "    T.atomic_add(Y[t], v + X[b])"
+    ),
+    "a load outside of one of two loops over blocks": (
+        BLOCKS,
+        *indent(
+            "v: T.float32 = Y[b]",
+            'for c in T.thread_binding(2, thread="blockIdx.y"):',
+            "    T.atomic_add(Y[b], v)",
+        ),
+    ),
     "an atomic operation": in_threads("T.atomic_add(Y[0], X[t])", "if t == 0:", "    Y[0] = 1.0"),
     "two atomic operations": in_threads("T.atomic_add(Y[0], X[t])", "T.atomic_max(Y[0], X[t])"),
     "iterations of one thread": in_threads(
@@ -73,6 +84,14 @@ ORDERED = {
     "swizzled elements": in_threads("Y[t ^ 1] = X[t]", "Y[(t ^ 1) + 8] = Y[t ^ 1]"),
     "one element, loaded by several": in_threads("Y[t] = X[t]", "Y[t + 8] = Y[16 + t // 2]"),
     "blocks": (BLOCKS, *indent("Y[b] = X[b]", "Y[b + 4] = Y[b]")),
+    "other elements than those that blocks add to": in_threads(
+        "v: T.float32 = Y[t + 8]", BLOCKS, "    T.atomic_add(Y[t], v + X[b])"
+    ),
+    "a load outside of a loop over one block": in_threads(
+        "v: T.float32 = Y[t]",
+        'for b in T.thread_binding(1, thread="blockIdx.x"):',
+        "    T.atomic_add(Y[t], v + X[b])",
+    ),
     "loops over the threads of a block": (
         BLOCKS,
         *indent(*in_threads("Y[b * 8 + t] = X[t]")),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, TypeAlias
 
 import msgspec
+from msgspec.structs import replace
 
 from gossamer_ir.analysis.statements.thread_axes import is_block_axis
 from gossamer_ir.core.statement_kinds import effects_of
@@ -133,7 +134,26 @@ def concurrent_iterations(
             # Barriers order the threads of a block, and not those of different blocks.
             is_ordered = one.barriers != other.barriers and not left.is_block
             return None if is_ordered else (left, right)
+    is_in_one_loop_more = in_kernel and not in_block and len(one.path) != len(other.path)
+    return _iterations_of_blocks(one, other) if is_in_one_loop_more else None
+
+
+def _iterations_of_blocks(
+    one: Moment, other: Moment
+) -> tuple[ThreadIteration, ThreadIteration] | None:
+    """Return the iteration of a loop over blocks that is at one of two moments of a kernel only, and the next
+    one, in which a block does what it does at the other moment, as every block does; else None."""
+    for path, axes in ((one.path, _axes(other)), (other.path, _axes(one))):
+        for iteration in path:
+            if iteration.is_block and iteration.extent > 1 and iteration.axis not in axes:
+                following = (iteration.iteration + 1) % iteration.extent
+                pair = iteration, replace(iteration, iteration=following)
+                return pair if path is one.path else (pair[1], pair[0])
     return None
+
+
+def _axes(moment: Moment) -> set[ThreadTag]:
+    return {iteration.axis for iteration in moment.path}
 
 
 def _unordered_threads(
@@ -151,6 +171,9 @@ def _unordered_threads(
     of_blocks = [pair for pair in different if pair[0].is_block]
     if of_blocks:
         return None if in_block else of_blocks[0]
+    of_all_blocks = None if in_block else _iterations_of_blocks(one, other)
+    if of_all_blocks is not None:
+        return of_all_blocks
     return different[0] if different and one.barriers == other.barriers else None
 
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import combinations
 from typing import NamedTuple
+
+from msgspec.structs import replace
 
 from gossamer_ir.analysis.statements.thread_axes import is_block_axis, is_thread_axis
 from gossamer_ir.core.build import integer_value
@@ -59,6 +61,7 @@ def _first_of_buffer(
 def _first_shared(
     sites: Sequence[AccessSite], prover: OwnElements, is_axis: Callable[[str | None], bool]
 ) -> For | None:
+    sites = _in_loops_of_each_other(sites)
     loops = loops_of_several(sites[0].loops, is_axis)
     # A search reads any element of a range.
     if any(isinstance(site.node, Search) for site in sites):
@@ -69,6 +72,18 @@ def _first_shared(
     equal = equal if is_axis is is_thread_axis else []
     shared = prover.first_shared(sites, loops=loops, equal=equal)
     return None if shared is None or prover.are_different(sites) else shared
+
+
+def _in_loops_of_each_other(sites: Sequence[AccessSite]) -> list[AccessSite]:
+    """Return accesses inside of the loops over blocks and threads of all of them: outside of such a loop,
+    each block or thread makes an access, as inside."""
+    bound = {loop.var: loop for site in sites for loop in site.loops if loop.thread is not None}
+    return [replace(site, loops=(*site.loops, *_missing(site, bound))) for site in sites]
+
+
+def _missing(site: AccessSite, loops: Mapping[str, For]) -> Iterator[For]:
+    around = {loop.var for loop in site.loops}
+    return (loop for var, loop in loops.items() if var not in around)
 
 
 def _without_implied(sites: Sequence[AccessSite]) -> list[AccessSite]:

@@ -157,7 +157,7 @@ def _nest_of(cursor: Cursor) -> _Nest:
 
 # Other statements: they stay around the loop.
 def _is_removable(node: Function | Stmt) -> bool:
-    """Return whether a statement around a loop is removed when it is fused: its body becomes that of the loop."""
+    """Return whether a statement around a loop is removed when the loop is fused."""
     if isinstance(node, If):
         return not node.else_body
     return _runs_once(node)
@@ -276,7 +276,9 @@ def _require_defined(nest: _Nest, point: ProgramPoint) -> None:
     reads = BoundedReads(nest.cursor.function, point)
     divided = [part for part in collect(Binary, *nest.sizes) if part.op in DIVISIONS]
     with point.scope():
-        point.assume_range(nest.loop, add(nest.extent, ONE))  # a weight is that of all iterations before
+        point.assume_range(
+            nest.loop, add(nest.extent, ONE)
+        )  # a weight is that of all iterations before
         is_defined = reads.are_in_bounds(*nest.sizes)
     if not is_defined or not all(integer_value(division.rhs) for division in divided):
         raise schedule_error(
