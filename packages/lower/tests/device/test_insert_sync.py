@@ -1,8 +1,10 @@
 """Barriers, and where threads of a block cannot wait for each other."""
 
+import numpy as np
 import pytest
 
 from gossamer_ir.errors import UnsupportedError
+from gossamer_ir.interpret import run
 from gossamer_ir.nodes import Barrier, For
 from gossamer_ir.traversal.walk import collect
 from gossamer_lower import insert_sync, split_host_device
@@ -165,3 +167,75 @@ def test_a_shuffle_is_no_barrier_for_the_threads_of_other_warps(value, place, fl
     kernel = insert_sync(split_host_device(module)).functions[-1]
     (threads,) = (loop for loop in collect(For, *kernel.body) if loop.thread == "threadIdx.x")
     assert [number for number, stmt in enumerate(threads.body) if stmt == Barrier()] == [place]
+
+
+COPY = (
+    'for t in T.thread_binding(8, thread="threadIdx.x"):',
+    "    with T.async_copy():",
+    "        S[t] = X[t]",
+)
+READ = (
+    'for u in T.thread_binding(8, thread="threadIdx.x"):',
+    "    T.wait_group(0)",
+    "    Y[u] = S[7 - u]",
+)
+
+
+def in_block(*lines):
+    block = (
+        'for b in T.thread_binding(1, thread="blockIdx.x"):',
+        '    S = T.alloc_buffer((8,), "float32", scope="shared")',
+    )
+    return (*block, *(f"    {line}" for line in lines))
+
+
+WAITS = {
+    "the next loop": (*COPY, "T.commit_group()", *READ),
+    "a commit in the loop of the copies": (*COPY, "    T.commit_group()", *READ),
+    "a commit in the loop of the wait": (*COPY, READ[0], "    T.commit_group()", *READ[1:]),
+    "a part of the groups": (*COPY, "T.commit_group()", READ[0], "    T.wait_group(1)", READ[2]),
+    "a condition": (*COPY, "T.commit_group()", "if n > 4:", *(f"    {line}" for line in READ)),
+    "copies in a condition": ("if n > 4:", *(f"    {line}" for line in COPY), "T.commit_group()", *READ),
+    "the next iteration": (
+        "for i in T.serial(n):",
+        *(f"    {line}" for line in (*READ, *COPY)),
+        "    T.commit_group()",
+    ),
+    "a wait for earlier copies": (*COPY, "T.commit_group()", *COPY[:1], "    T.wait_group(1)", *READ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", WAITS)
+def test_a_wait_in_a_loop_over_threads_for_copies_before_it_is_refused(name, flat):
+    split = split_host_device(flat(*in_block(*WAITS[name])))
+    with pytest.raises(
+        UnsupportedError, match=r"loop '(u|t_1)' of 'f_b' wait for copies"
+    ) as caught:
+        insert_sync(split)
+    assert caught.value.code == "lower.insert_sync.wait"
+
+
+IN_ONE_LOOP = (
+    *COPY,
+    "    T.commit_group()",
+    "    T.wait_group(0)",
+    "    T.barrier()",
+    "    Y[t] = S[7 - t]",
+)
+WAITED = {
+    "between loops": (*COPY, "T.commit_group()", "T.wait_group(0)", READ[0], READ[2]),
+    "in the loop of the copies": IN_ONE_LOOP,
+    "in each iteration": (
+        "for i in T.serial(n):",
+        *(f"    {line}" for line in (*IN_ONE_LOOP, "    T.barrier()")),
+    ),
+    "outside and inside": (*COPY, "T.commit_group()", "T.wait_group(0)", *READ),
+}
+
+
+@pytest.mark.parametrize("name", WAITED)
+def test_a_wait_is_followed_by_a_barrier_before_others_read_the_copies(name, flat):
+    module = insert_sync(split_host_device(flat(*in_block(*WAITED[name]))))
+    x, y = np.arange(8, dtype=np.float32), np.zeros(8, np.float32)
+    run(module, {"x": x, "y": y, "n": 8})
+    np.testing.assert_array_equal(y, x[::-1])

@@ -25,6 +25,7 @@ from gossamer_ir.nodes import (
 from gossamer_ir.traversal.names import bound_vars, namer_of
 from gossamer_ir.traversal.substitute import substitute
 from gossamer_ir.traversal.walk import contains
+from gossamer_lower.device.copy_waits import require_waits_after_copies
 from gossamer_lower.device.kernel_functions import map_kernels, thread_loops
 from gossamer_lower.device.shared_access_collector import SharedAccessCollector
 from gossamer_lower.device.shared_accesses import SharedAccess, may_conflict
@@ -50,7 +51,8 @@ def insert_sync(module: Module) -> Module:
     loop over threads are executed by all threads of the block, but stores by the first one only.
 
     Raises `UnsupportedError`: `lower.insert_sync.grid` for a store outside of a loop over blocks,
-    `lower.insert_sync.barrier` for a barrier that not all threads of a block reach.
+    `lower.insert_sync.barrier` for a barrier that not all threads of a block reach, `lower.insert_sync.wait`
+    for a wait in a loop over threads for asynchronous copies that began before it.
 
     >>> from gossamer_ir.script import parse_module
     >>> from gossamer_lower import split_host_device
@@ -82,6 +84,7 @@ def insert_sync(module: Module) -> Module:
 
 def _insert_barriers(function: Function) -> Function:
     require_uniform_barriers(function)
+    require_waits_after_copies(function)
     inserter = _Inserter(function)
     body = inserter.body(function.body, ThreadContext())
     if contains(SYNCHRONIZING_STMTS, *body) and contains(CHECKING_STMTS, *body):
