@@ -16,19 +16,21 @@ MODULE = importlib.import_module("gossamer.operators.matmul_24")
 
 
 @pytest.mark.parametrize(
-    ("architecture", "what"),
+    ("architecture", "dtype", "what"),
     [
-        ("sm_90", "the product of dense blocks (spmm in BSR)"),
-        ("sm_90a", "the kernel for N:M"),
+        ("sm_80", "float16", "the kernel for N:M"),
+        ("sm_120", "bfloat16", "the kernel for N:M"),
+        ("sm_90", "int8", "the product of dense blocks (spmm in BSR)"),
+        ("sm_90a", "float16", "the kernel for N:M"),
     ],
 )
-def test_large_products_are_sparse_where_warpgroups_multiply(architecture, what):
+def test_large_products_are_sparse_in_tiles_that_are_staged(architecture, dtype, what):
     sizes = {"m": 4096, "groups": 1024, "feat_size": 4096}
-    dtypes = {"A": "float16", "B": "float16"}
+    dtypes = {"A": dtype, "B": dtype}
     target = f"cuda-mma-sp:arch={architecture}"
     report = gs.explain("matmul_24", target=target, dtypes=dtypes, specialize=sizes)
     assert report.decisions[0].what == what
-    size = 128 if architecture == "sm_90a" else 32
+    size = 32 if dtype == "int8" else 128
     assert f"the kernel for N:M in tiles of {size} by {size} memory" in report.decisions[0].why
 
 

@@ -10,6 +10,8 @@ from scipy import sparse
 
 import gossamer as gs
 from gossamer.compilation.pipeline import stage_texts
+from gossamer.operator_calls.operands.n_m_matrix import n_m_matrix
+from gossamer.operator_calls.operator_kernels import kernel_for
 from gossamer.operator_calls.operator_program import Variant, module_of, program_for
 from gossamer.operators.matmul_24 import PROGRAM
 from gossamer_cuda_mma_sp.instructions.matrix_instructions import PTX_TYPES
@@ -73,7 +75,9 @@ def test_what_was_chosen_is_explained():
     half = {"A": "float16", "B": "float16"}
     report = gs.explain("matmul_24", target=TARGET, dtypes=half)
     assert report.rule == "grid_n_m_spmm"
-    assert report.decisions[-1].what == "the product by mma_sp_product_float16"
+    assert report.decisions[-1].what == "the product by mma_sp_staged_product_float16"
+    narrow = gs.explain("matmul_24", target=TARGET, dtypes=half, specialize={"feat_size": 64})
+    assert narrow.decisions[-1].what == "the product by mma_sp_product_float16"
     single = gs.explain("matmul_24", target=TARGET)
     assert single.decisions[-1].what == "products by ordinary threads"
     older = gs.explain("matmul_24", target="cuda-mma-sp:arch=sm_75", dtypes=half)
@@ -317,6 +321,47 @@ def test_the_instruction_of_a_precision_is_used_where_it_is_native(precision, in
     code = ptx(print_module(module), 16, target=OLDER)
     tiles = PAIRED_TILES if precision.endswith("int4") else TILES
     assert code.count(f"mma.sp::ordered_metadata.sync.aligned.{instruction}") == tiles
+
+
+HALVES = """
+@T.prim_func
+def product(a: T.handle, e: T.handle, b: T.handle, c: T.handle, m: T.int64, g: T.int64, n: T.int64) -> None:
+    T.func_attr({"sparse_tir_level": 0})
+    A = T.match_buffer(a, (m, g, 2), "float16")
+    E = T.match_buffer(e, (m, g, 2), "uint8")
+    B = T.match_buffer(b, (g * 4, n), "float16")
+    C = T.match_buffer(c, (m, n), "float32")
+    T.assume(in_range(E, 0, 4))
+    T.assume(sorted_segments(E, unique=True))
+    for i, q, s, j in T.grid(m, g, 2, n):
+        with T.block("product"):
+            vi, vq, vs, vj = T.axis.remap("SRRS", [i, q, s, j])
+            C[vi, vj] = C[vi, vj] + T.float32(A[vi, vq, vs]) * T.float32(B[vq * 4 + T.int64(E[vi, vq, vs]), vj])
+"""  # noqa: E501  (scripts have no line breaks inside an expression)
+
+
+@pytest.mark.parametrize("shape", [(1, 4, 2), (130, 140, 66), (64, 64, 128), (200, 260, 131)])
+def test_staged_tiles_have_the_same_products(shape):
+    m, n, k = shape
+    groups = n_m_array(m, n, "float16").reshape(m, n // 4, 4)
+    indices = np.sort(np.argsort(groups == 0, axis=-1, kind="stable")[..., :2], axis=-1)
+    values = np.ascontiguousarray(np.take_along_axis(groups, indices, axis=-1))
+    B, C = dense_operand(n, k, "float16"), np.ones((m, k), np.float32)
+    schedule = gs.schedule(HALVES, target=TARGET)
+    schedule.sparse_tensorize("i", intrinsic="mma_sp_staged_product_float16")
+    kernel = gs.compile(schedule, target=TARGET)
+    kernel(a=values, e=indices.astype(np.uint8), b=B, c=C, m=m, g=n // 4, n=k)
+    np.testing.assert_array_equal(C, groups.reshape(m, n).astype(int) @ B.astype(int) + 1)
+
+
+@pytest.mark.parametrize(("rows", "features", "is_staged"), [(16, 512, False), (2048, 512, True)])
+def test_operators_stage_tiles_where_there_are_enough_rows_and_features(rows, features, is_staged):
+    spec = n_m_matrix(n_m_array(rows, 16, "float16")).kernel_spec(
+        PROGRAM, dtype="float16", features=features
+    )
+    code = kernel_for(spec, target=TARGET).kernel.artifact.code.decode(errors="replace")
+    assert ("ldmatrix" in code) == is_staged
+    assert "mma.sp::ordered_metadata" in code
 
 
 WARPGROUPS = "cuda-mma-sp:arch=sm_90a,driver=interpreter"

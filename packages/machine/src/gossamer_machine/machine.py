@@ -33,7 +33,8 @@ class Grid(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 class ProductTile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The rows and the features of the result that a block of threads computes by matrix instructions, and
-    whether these are instructions of warpgroups, which multiply twice as fast.
+    whether these are instructions of warpgroups, which multiply twice as fast. `warp_part` are the rows and
+    the features of each warp, if it loads its operands from the shared memory of the block.
 
     >>> ProductTile(32, 32).is_of_warpgroups
     False
@@ -42,6 +43,7 @@ class ProductTile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     rows: int
     features: int
     is_of_warpgroups: bool = False
+    warp_part: tuple[int, int] | None = None
 
 
 class Machine(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -72,9 +74,10 @@ class Machine(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     least_product_bits: int = 512
     """The least bits of the vectors of matrix registers."""
     n_m_products: tuple[tuple[str, str], ...] = ()
-    """Intrinsics that add the products of a 2:4 matrix and a dense one, by the dtype of the operands."""
+    """Intrinsics that add the products of an N:M matrix and a dense one, by the dtype of the operands: those
+    of one dtype have different tiles."""
     n_m_tiles: tuple[tuple[str, ProductTile], ...] = ()
-    """The tiles of these intrinsics on machines that run grids of threads, by the dtype of the operands."""
+    """The tiles of these intrinsics on machines that run grids of threads, by their names."""
     grid: Grid | None = None
     """The properties of a machine that runs grids of threads; None for CPUs."""
 

@@ -12,14 +12,13 @@ from gossamer_ir.support.lazy_exports import lazy_exports
 
 if TYPE_CHECKING:
     from gossamer_tune.n_m_products.cpu_form import LIBRARY_DTYPES, choose_cpu_form
-    from gossamer_tune.n_m_products.grid_form import ProductSizes, block_size, choose_grid_form
+    from gossamer_tune.n_m_products.grid_form import block_size, choose_grid_form
     from gossamer_tune.n_m_products.product_form import FormChoice, ProductForm
 
 _HOMES = {
     "FormChoice": "gossamer_tune.n_m_products.product_form",
     "LIBRARY_DTYPES": "gossamer_tune.n_m_products.cpu_form",
     "ProductForm": "gossamer_tune.n_m_products.product_form",
-    "ProductSizes": "gossamer_tune.n_m_products.grid_form",
     "block_size": "gossamer_tune.n_m_products.grid_form",
     "choose_cpu_form": "gossamer_tune.n_m_products.cpu_form",
     "choose_grid_form": "gossamer_tune.n_m_products.grid_form",
@@ -29,7 +28,6 @@ __all__ = [
     "FormChoice",
     "LIBRARY_DTYPES",
     "ProductForm",
-    "ProductSizes",
     "block_size",
     "choose_cpu_form",
     "choose_grid_form",

@@ -6,18 +6,22 @@ import pytest
 from msgspec.structs import replace
 
 from gossamer_machine import Grid, Machine, ProductTile
-from gossamer_tune.internal_api import ProductSizes, block_size, choose_grid_form
-from gossamer_tune.n_m_products.grid_form import dense_work, sparse_work
+from gossamer_machine.schedule_policy.n_m_tiles import ProductSizes, sparse_work
+from gossamer_tune.internal_api import block_size, choose_grid_form
+from gossamer_tune.n_m_products.grid_form import dense_work
 
 DTYPES = ("float16", "bfloat16", "int8", "uint8", "tfloat32")
 GPU = Machine(
     grid=Grid(warp=32, block_threads=1024, shared_memory=49152, multiprocessors=108),
     block_products=tuple((name, "dense") for name in DTYPES),
     n_m_products=tuple((name, "sparse") for name in DTYPES),
-    n_m_tiles=tuple((name, ProductTile(32, 32)) for name in DTYPES),
+    n_m_tiles=(("sparse", ProductTile(32, 32)),),
 )
-WARPGROUPS = replace(
-    GPU, n_m_tiles=tuple((name, ProductTile(128, 128, is_of_warpgroups=True)) for name in DTYPES)
+WARPGROUPS = replace(GPU, n_m_tiles=(("sparse", ProductTile(128, 128, is_of_warpgroups=True)),))
+STAGED = replace(
+    GPU,
+    n_m_products=(*GPU.n_m_products, ("float16", "staged")),
+    n_m_tiles=(*GPU.n_m_tiles, ("staged", ProductTile(128, 128, warp_part=(64, 32)))),
 )
 BLOCK_DTYPES = ("float16", "bfloat16", "int8")
 
@@ -47,7 +51,7 @@ def choice(rows, columns, features, dtype="float16", *, is_tensor=True):
 )
 def test_large_products_are_dense_and_narrow_ones_sparse(sizes, form):
     assert choice(*sizes).form == form
-    assert choice(*sizes).why.startswith("the slowest of memory, cache and operations decides")
+    assert choice(*sizes).why.startswith("the slowest of memory, cache, shared memory and ")
 
 
 @pytest.mark.parametrize(
@@ -80,6 +84,24 @@ def test_large_products_are_sparse_in_tiles_of_warpgroups(dtype):
         chosen = choose(dtype, sizes, machine=WARPGROUPS)
         assert chosen.form == "kernel"
         assert "the kernel for N:M in tiles of 128 by 128 memory" in chosen.why
+
+
+@pytest.mark.parametrize(
+    ("sizes", "form", "tile"),
+    [
+        ((4096, 4096, 4096), "kernel", 128),
+        ((8192, 8192, 1024), "kernel", 128),
+        ((4096, 4096, 16), "kernel", 32),
+        ((256, 4096, 256), "kernel", 32),
+        # Half of the tiles of 128 rows are empty, and those of 32 load too much.
+        ((64, 4096, 4096), "blocks", 32),
+    ],
+)
+def test_staged_tiles_are_sparse_where_there_are_enough(sizes, form, tile):
+    chosen = choose("float16", ProductSizes(*sizes), machine=STAGED)
+    assert chosen.form == form
+    assert f"the kernel for N:M in tiles of {tile} by {tile} memory" in chosen.why
+    assert choose("bfloat16", ProductSizes(4096, 4096, 4096), machine=STAGED).form == "blocks"
 
 
 def test_tiles_of_warpgroups_have_their_rows_and_features():

@@ -39,10 +39,9 @@ TILES = {
 COPIES = {"cp.async.c": "LDGSTS", "ldmatrix.": "LDSM"}
 """Instructions of PTX by the start of their names, and what they are in machine code."""
 SPARSE_PRODUCTS = {
-    each.operands: each
-    for each in PRODUCT_INTRINSICS
-    if each.is_sparse and not each.is_of_warpgroup
+    each.operands: each for each in PRODUCT_INTRINSICS if each.is_sparse and not each.stages
 }
+STAGED_PRODUCTS = {each.operands: each for each in PRODUCT_INTRINSICS if each.is_staged}
 WARPGROUP_PRODUCTS = {each.operands: each for each in PRODUCT_INTRINSICS if each.is_of_warpgroup}
 FORMS = ("float16", "tfloat32", "int8", "float8_e4m3", "int4")
 """A dtype for each size of elements and pattern; others have the same code but for names of instructions."""
@@ -111,6 +110,21 @@ def test_a_product_with_a_2_4_matrix_uses_sparse_tensor_cores(architecture, dtyp
     assert (
         count_of(counts, KINDS.get(dtype, "HMMA.SP")) >= text.count("mma.sp::ordered_metadata") > 0
     )
+    assert not any(count_of(counts, other) for other in ("FFMA", "HFMA2.MMA", "DFMA"))
+
+
+@pytest.mark.parametrize("architecture", ["sm_80", "sm_86", "sm_89", "sm_90", "sm_120"])
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+def test_a_staged_product_copies_while_it_multiplies(dtype, architecture, tmp_path):
+    text = product_kernel(dtype, architecture, STAGED_PRODUCTS)
+    counts = require_instructions(text, architecture, tmp_path)
+    # Each of eight warps has 4 by 4 tiles, and two steps along the depth.
+    assert count_of(counts, "HMMA.SP") == text.count("mma.sp::ordered_metadata") == 4 * 4 * 2
+    # A and B of these are loaded by four matrices each.
+    assert text.count("ldmatrix.sync.aligned.m8n8.x4.shared") == 4 * 2
+    assert text.count("ldmatrix.sync.aligned.m8n8.x4.trans.shared") == 4 * 2
+    # One barrier for each step, and one before the first sums.
+    assert count_of(counts, "BAR") == text.count("bar.sync") == 1
     assert not any(count_of(counts, other) for other in ("FFMA", "HFMA2.MMA", "DFMA"))
 
 

@@ -1,15 +1,26 @@
 """The intrinsics of products: where GPUs have them, and what both of their scripts compute."""
 
+from math import prod
+
 import numpy as np
 import pytest
 
 from gossamer_cuda_mma_sp.intrinsics.block_intrinsics import block_intrinsic
 from gossamer_cuda_mma_sp.intrinsics.n_m_intrinsics import n_m_intrinsic
-from gossamer_cuda_mma_sp.intrinsics.product_intrinsics import PRODUCT_INTRINSICS, products_of
+from gossamer_cuda_mma_sp.intrinsics.product_intrinsics import (
+    PRODUCT_INTRINSICS,
+    n_m_tiles_of,
+    products_of,
+)
+from gossamer_cuda_mma_sp.target.architectures import ARCHITECTURES
 from gossamer_cuda_mma_sp.target.gpu import gpu_of
+from gossamer_ir.core.dtypes import SCALARS
 from gossamer_ir.interchange.records import Target
 from gossamer_ir.interpret import run
 from gossamer_ir.script import parse_module
+from gossamer_ir.traversal.buffer_definitions import allocations
+from gossamer_ir.traversal.walk import stmts
+from gossamer_lower import lower_to_flat
 
 ROWS, COLUMNS, FEATURES = 3, 12, 5
 SPARSE = ("float16", "bfloat16", "int8", "uint8", "tfloat32")
@@ -38,7 +49,8 @@ NUMPY_INTRINSICS = [
 )
 def test_a_gpu_has_the_products_of_its_instructions(architecture, is_sparse, dtypes):
     gpu = gpu_of(Target.parse(f"cuda-mma-sp:arch={architecture}"))
-    assert tuple(dtype for dtype, _ in products_of(gpu, is_sparse=is_sparse)) == dtypes
+    products = products_of(gpu, is_sparse=is_sparse)
+    assert tuple(dict.fromkeys(dtype for dtype, _ in products)) == dtypes
 
 
 def small_integers(shape, dtype):
@@ -79,11 +91,39 @@ def test_warpgroups_multiply_where_there_are_any():
     assert names == {dtype: f"wgmma_sp_product_{dtype}" for dtype in names}
 
 
+@pytest.mark.parametrize("architecture", ["sm_80", "sm_86", "sm_87", "sm_89", "sm_90", "sm_120"])
+def test_elements_of_16_bits_have_small_tiles_and_staged_ones(architecture):
+    gpu = gpu_of(Target.parse(f"cuda-mma-sp:arch={architecture}"))
+    names = [name for dtype, name in products_of(gpu, is_sparse=True) if dtype == "bfloat16"]
+    assert names == ["mma_sp_product_bfloat16", "mma_sp_staged_product_bfloat16"]
+    tiles = dict(n_m_tiles_of(gpu))
+    assert [(tiles[name].rows, tiles[name].features) for name in names] == [(32, 32), (128, 128)]
+    # All warps of a block have parts of the tile.
+    rows, features = tiles[names[1]].warp_part
+    assert 128 // rows * (128 // features) * 32 == 256
+
+
+def test_a_block_has_the_shared_memory_of_the_stages():
+    for intrinsic in PRODUCT_INTRINSICS:
+        if not intrinsic.is_staged:
+            continue
+        kernel = lower_to_flat(parse_module(n_m_intrinsic(intrinsic).implementation))
+        buffers = allocations(stmts(kernel.functions[0].body))
+        stage = sum(
+            prod(int(extent.text) for extent in buffer.shape) * SCALARS[buffer.dtype].bits // 8
+            for buffer in buffers
+            if buffer.scope == "shared"
+        )
+        for architecture in ARCHITECTURES.values():
+            if architecture.number >= 80:
+                assert intrinsic.stages * stage <= architecture.block_memory
+
+
 @pytest.mark.parametrize("script", ["semantics", "implementation"])
 @pytest.mark.parametrize("product", NUMPY_INTRINSICS, ids=lambda each: each.name)
 def test_both_scripts_add_the_product_of_numpy(product, script):
     # The interpreter computes whole tiles.
-    tile = 32 if product.is_of_warpgroup else 16
+    tile = 32 if product.stages else 16
     made = n_m_intrinsic(product, tile=tile) if product.is_sparse else block_intrinsic(product)
     arguments, expected = (n_m_problem if product.is_sparse else block_problem)(product)
     C = np.ones((ROWS, FEATURES), product.sums)

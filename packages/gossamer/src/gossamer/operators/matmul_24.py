@@ -31,11 +31,11 @@ from gossamer_machine import Machine
 from gossamer_machine.intrinsics.block_products import factor_text
 from gossamer_machine.intrinsics.float8_operands import FLOAT8_OPERANDS
 from gossamer_machine.intrinsics.n_m_operands import SPECIAL_OPERANDS, n_m_operands
+from gossamer_machine.schedule_policy.n_m_tiles import ProductSizes
 from gossamer_tune.internal_api import (
     LIBRARY_DTYPES,
     FormChoice,
     ProductForm,
-    ProductSizes,
     block_size,
     choose_cpu_form,
     choose_grid_form,

@@ -11,6 +11,7 @@ from __future__ import annotations
 from gossamer_cuda_mma_sp.intrinsics.product_intrinsics import ProductIntrinsic
 from gossamer_cuda_mma_sp.n_m.n_m_patterns import NMPattern
 from gossamer_cuda_mma_sp.n_m.operand_dtypes import operand_dtype_named
+from gossamer_ir.core.dtypes import SCALARS
 from gossamer_ir.interchange.records import Intrinsic
 from gossamer_machine.intrinsics.block_products import factor_text
 
@@ -54,7 +55,7 @@ _IMPLEMENTATION = """
                 if i_0 * {tile} + i_4 < rows and j_0 * {tile} + j_3 < features:
                     C[i_0 * {tile} + i_4, j_0 * {tile} + j_3] = S[i_4, j_3]
 """  # noqa: E501  (scripts have no line breaks inside an expression)
-_WARPGROUP_IMPLEMENTATION = """
+_STAGED_IMPLEMENTATION = """
     for i_0 in T.thread_binding((rows + 127) // 128, thread="blockIdx.x"):
         for j_0 in T.thread_binding((features + {tile} - 1) // {tile}, thread="blockIdx.y"):
             S = T.alloc_buffer((128, {tile}), "{sums}", scope="fragment")
@@ -83,12 +84,21 @@ _WARPGROUP_IMPLEMENTATION = """
                 M = T.alloc_buffer((128, {tile_groups}, 2), "uint8", scope="fragment")
                 for i_2, q_2, s in T.grid(128, {tile_groups}, 2):
                     M[i_2, q_2, s] = W[i_2, 2 * q_2 + s]
-                for i_3, q_3, s, j_2 in T.grid(128, {tile_groups}, 2, {tile}):
+{fragments}                for i_3, q_3, s, j_2 in T.grid(128, {tile_groups}, 2, {tile}):
                     S[i_3, j_2] = S[i_3, j_2] + {x} * {y}
             for i_4, j_3 in T.grid(128, {tile}):
                 if i_0 * 128 + i_4 < rows and j_0 * {tile} + j_3 < features:
                     C[i_0 * 128 + i_4, j_0 * {tile} + j_3] = C[i_0 * 128 + i_4, j_0 * {tile} + j_3] + S[i_4, j_3]
 """  # noqa: E501  (scripts have no line breaks inside an expression)
+_FRAGMENTS = """\
+                F = T.alloc_buffer((128, {tile_groups}, 2), "{dtype}", scope="fragment")
+                G = T.alloc_buffer(({tile_depth}, {tile}), "{dtype}", scope="fragment")
+                for i_5, q_5, s_5 in T.grid(128, {tile_groups}, 2):
+                    F[i_5, q_5, s_5] = X[i_5, 2 * q_5 + s_5]
+                for k_5, j_5 in T.grid({tile_depth}, {tile}):
+                    G[k_5, j_5] = Y[k_5, j_5]
+"""
+"""The operands of warps, which warpgroups read in shared memory."""
 _ROWS_OF_B = """\
                     for r in T.serial({tile_depth} * {row_chunks} // 256):
                         if q_0 * {tile_depth} + {k} < groups * 4 and j_0 * {tile} + {first} + {chunk} <= features:
@@ -104,20 +114,20 @@ _COLUMNS_OF_B = """\
                         Y[(r * 256 + t) % {tile}, (r * 256 + t) // {tile}] = T.if_then_else(q_0 * {tile_depth} + (r * 256 + t) // {tile} < groups * 4 and j_0 * {tile} + (r * 256 + t) % {tile} < features, B[q_0 * {tile_depth} + (r * 256 + t) // {tile}, j_0 * {tile} + (r * 256 + t) % {tile}], T.{dtype}(0))\
 """  # noqa: E501  (scripts have no line breaks inside an expression)
 """Copies of B, whose columns are contiguous in shared memory."""
-_WARPGROUP_STEPS = 2
-"""The instructions along the depth of a tile of a warpgroup."""
-_WARPGROUP_STAGES = 4
-"""The tiles in shared memory: one is multiplied, one may still be read, and two are filled."""
+_STEPS = 2
+"""The instructions along the depth of a tile in shared memory."""
 _CHUNK_BYTES = 16
 """The bytes of the largest asynchronous copy."""
+_TRANSPOSED_BITS = 16
+"""The bits of the elements whose rows instructions can read where columns are needed."""
 _NARROWED = {"int4": "({} << 4 >> 4)", "uint4": "({} & 15)"}
 """The script of the bits of an element that an instruction reads."""
 
 
 def n_m_intrinsic(product: ProductIntrinsic, *, tile: int | None = None) -> Intrinsic:
     """Return the semantics and the implementation of an intrinsic, which computes tiles of `tile` rows and
-    features, a multiple of 16; None means the largest that fits the registers. Two warpgroups have 128 rows
-    together, and `tile` features, a multiple of 32."""
+    features, a multiple of 16; None means the largest that fits the registers. With operands in shared
+    memory, eight warps have 128 rows together, and `tile` features, a multiple of 32."""
     if tile is None:
         tile = product.tile.features
     texts = _texts_of_pattern(product.pattern) | _texts_of_dtypes(product) | {"tile": str(tile)}
@@ -126,8 +136,8 @@ def n_m_intrinsic(product: ProductIntrinsic, *, tile: int | None = None) -> Intr
         "a": _factor(f"A[{at}]", product),
         "b": _factor(f"B[{texts['row_of_b']}, vj]", product),
     }
-    if product.is_of_warpgroup:
-        return _warpgroup_intrinsic(product, texts, semantics)
+    if product.stages:
+        return _staged_intrinsic(product, texts, semantics)
     stored = "i_3, q_3{s}{p}".format(**texts)
     implementation = {
         "x": _read_factor(f"X[{stored}]", product),
@@ -141,20 +151,22 @@ def n_m_intrinsic(product: ProductIntrinsic, *, tile: int | None = None) -> Intr
     )
 
 
-def _warpgroup_intrinsic(
+def _staged_intrinsic(
     product: ProductIntrinsic, texts: dict[str, str], semantics: dict[str, str]
 ) -> Intrinsic:
     """Return an intrinsic whose tiles of 128 rows eight warps compute, with operands in shared memory. The
     rows of B are contiguous there for elements of 16 bits, as in the matrix, else its columns, which
-    instructions then need."""
-    depth, tile, row = _WARPGROUP_STEPS * product.depth, int(texts["tile"]), texts["row_of_y"]
-    groups = depth // product.pattern.group
-    chunk = _CHUNK_BYTES * 8 // product.warpgroup_instruction.bits
-    by_row = product.warpgroup_instruction.can_transpose
+    instructions then need. Two warpgroups multiply them, or warps do, which load them to fragments."""
+    depth, tile, row = _STEPS * product.depth, int(texts["tile"]), texts["row_of_y"]
+    groups, bits = depth // product.pattern.group, SCALARS[product.stored_dtype].bits
+    chunk, by_row = _CHUNK_BYTES * 8 // bits, bits == _TRANSPOSED_BITS
+    x, y = "X[i_3, 2 * q_3 + s]", f"Y[{row}, j_2]" if by_row else f"Y[j_2, {row}]"
+    if not product.is_of_warpgroup:
+        x, y = "F[i_3, q_3, s]", f"G[{row}, j_2]"
     texts = texts | {
         "tile_groups": str(groups),
         "tile_depth": str(depth),
-        "stages": str(_WARPGROUP_STAGES),
+        "stages": str(product.stages),
         "stored_b": f"{depth}, {tile}" if by_row else f"{tile}, {depth}",
         "chunk": str(chunk),
         "chunk_groups": str(chunk // 2),
@@ -162,15 +174,16 @@ def _warpgroup_intrinsic(
         "row_chunks": str(tile // chunk),
         "k": f"(r * 256 + t) // {tile // chunk}",
         "first": f"(r * 256 + t) % {tile // chunk} * {chunk}",
-        "x": _factor("X[i_3, 2 * q_3 + s]", product),
-        "y": _factor(f"Y[{row}, j_2]" if by_row else f"Y[j_2, {row}]", product),
+        "x": _factor(x, product),
+        "y": _factor(y, product),
     }
     texts["filled_b"] = (_ROWS_OF_B if by_row else _COLUMNS_OF_B).format(**texts)
+    texts["fragments"] = "" if product.is_of_warpgroup else _FRAGMENTS.format(**texts)
     header = _HEADER.format(**texts) + _facts(product)
     return Intrinsic(
         product.name,
         header + _SEMANTICS.format(**texts, **semantics),
-        header + _WARPGROUP_IMPLEMENTATION.format(**texts),
+        header + _STAGED_IMPLEMENTATION.format(**texts),
     )
 
 

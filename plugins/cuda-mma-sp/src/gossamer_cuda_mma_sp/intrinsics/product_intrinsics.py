@@ -23,8 +23,17 @@ instruction than with the tile of one instruction (float16: 448 instead of 1280)
 PAIRED_TILE = 16
 """The same for the pattern 4:8 in pairs, whose elements are bytes until an instruction reads them: with 32,
 ptxas 13.5 keeps registers in local memory for sm_86 and sm_89."""
-WARPGROUP_TILE_ROWS = 128
-"""The rows of a tile that two warpgroups compute, of 64 rows each."""
+STAGED_TILE_ROWS = 128
+"""The rows of a tile with operands in shared memory: two warpgroups compute it, of 64 rows each, or two rows
+of warps."""
+STAGED_TILE = 128
+"""The features of a tile that eight warps compute."""
+STAGED_WARP_PART = (64, 32)
+"""The rows and the features of the tile of each of the warps: of all parts of a tile with as many sums, they
+load the fewest bytes of shared memory for it. The sums are 64 registers of a lane."""
+STAGES, WARPGROUP_STAGES = 3, 4
+"""The tiles of operands in shared memory: one is multiplied, and two are filled. One more may still be read
+by warpgroups. Three of float16 have 84 KiB, which a block has on all architectures from sm_80 on."""
 WARPGROUP_TILE = 128
 """The features of a tile that two warpgroups compute: two blocks fit a multiprocessor. A tile of 256 features
 has no spills, either (188 registers), and moves a fifth fewer bytes, but only one block fits."""
@@ -43,6 +52,8 @@ class ProductIntrinsic(msgspec.Struct, frozen=True):
     is_sparse: bool = False
     is_of_warpgroup: bool = False
     """True if four warps multiply together, with B in shared memory (`wgmma`)."""
+    is_staged: bool = False
+    """True if eight warps multiply tiles that are staged in shared memory."""
 
     @property
     def name(self) -> str:
@@ -50,7 +61,16 @@ class ProductIntrinsic(msgspec.Struct, frozen=True):
         kind = "mma_sp_product" if self.is_sparse else "mma_block_product"
         if self.is_of_warpgroup:
             kind = "wgmma_sp_product"
+        if self.is_staged:
+            kind = "mma_sp_staged_product"
         return f"{kind}_{self.operands}"
+
+    @property
+    def stages(self) -> int:
+        """The tiles of operands in shared memory, 0 if warps load them from global memory."""
+        if self.is_of_warpgroup:
+            return WARPGROUP_STAGES
+        return STAGES if self.is_staged else 0
 
     @property
     def sums(self) -> str:
@@ -79,7 +99,9 @@ class ProductIntrinsic(msgspec.Struct, frozen=True):
     def tile(self) -> ProductTile:
         """The tile of the result that a block of threads computes by an N:M matrix."""
         if self.is_of_warpgroup:
-            return ProductTile(WARPGROUP_TILE_ROWS, WARPGROUP_TILE, is_of_warpgroups=True)
+            return ProductTile(STAGED_TILE_ROWS, WARPGROUP_TILE, is_of_warpgroups=True)
+        if self.is_staged:
+            return ProductTile(STAGED_TILE_ROWS, STAGED_TILE, warp_part=STAGED_WARP_PART)
         size = PAIRED_TILE if self.pattern.unit_columns > 1 else TILE
         return ProductTile(size, size)
 
@@ -113,6 +135,8 @@ PRODUCT_INTRINSICS = (
     ProductIntrinsic("float8_e5m2", 64, is_sparse=True),
     ProductIntrinsic("int4", 128, is_sparse=True),
     ProductIntrinsic("uint4", 128, is_sparse=True),
+    ProductIntrinsic("float16", 32, is_sparse=True, is_staged=True),
+    ProductIntrinsic("bfloat16", 32, is_sparse=True, is_staged=True),
     ProductIntrinsic("float16", 32, is_sparse=True, is_of_warpgroup=True),
     ProductIntrinsic("bfloat16", 32, is_sparse=True, is_of_warpgroup=True),
     ProductIntrinsic("int8", 64, is_sparse=True, is_of_warpgroup=True),
@@ -123,21 +147,26 @@ PRODUCT_INTRINSICS = (
 
 
 def n_m_tiles_of(gpu: Gpu) -> tuple[tuple[str, ProductTile], ...]:
-    """Return the tiles of the intrinsics for N:M matrices whose instruction a GPU has, by the dtype of the
-    operands."""
-    names = dict(products_of(gpu, is_sparse=True))
+    """Return the tiles of the intrinsics for N:M matrices whose instruction a GPU has, by their names."""
+    names = {name for _, name in products_of(gpu, is_sparse=True)}
     return tuple(
-        (intrinsic.operands, intrinsic.tile)
+        (intrinsic.name, intrinsic.tile)
         for intrinsic in PRODUCT_INTRINSICS
-        if intrinsic.name == names.get(intrinsic.operands)
+        if intrinsic.name in names
     )
 
 
 def products_of(gpu: Gpu, *, is_sparse: bool) -> tuple[tuple[str, str], ...]:
-    """Return the names of the intrinsics whose instruction a GPU has, by the dtype of the operands: of
-    several, that of warpgroups."""
-    names: dict[str, str] = {}
-    for intrinsic in PRODUCT_INTRINSICS:
-        if intrinsic.is_sparse == is_sparse and intrinsic.is_on(gpu):
-            names[intrinsic.operands] = intrinsic.name
-    return tuple(names.items())
+    """Return the names of the intrinsics whose instruction a GPU has, by the dtype of the operands: if there
+    are any of warpgroups, these only. There may be several with other tiles."""
+    on_gpu = [
+        intrinsic
+        for intrinsic in PRODUCT_INTRINSICS
+        if intrinsic.is_sparse == is_sparse and intrinsic.is_on(gpu)
+    ]
+    of_warpgroups = {each.operands for each in on_gpu if each.is_of_warpgroup}
+    return tuple(
+        (each.operands, each.name)
+        for each in on_gpu
+        if each.is_of_warpgroup or each.operands not in of_warpgroups
+    )

@@ -71,10 +71,25 @@ def test_an_instruction_loads_four_matrices_if_there_are_as_many(tile, ways, exp
     assert instructions(ptx_of(program(tile, ways=ways))) == sorted(expected)
 
 
-def test_elements_of_eight_bits_are_loaded_one_by_one():
-    text = print_module(program((16, 8, 32))).replace("float16", "int8").replace("float32", "int32")
-    text = text.replace("= 0.0", "= 0")
-    assert "ldmatrix" not in ptx_of(parse_module(text))
+@pytest.mark.parametrize(("ways", "loads"), [("", ["x4"]), ("b", ["x2", "x4"]), ("a", [])])
+def test_rows_of_eight_bits_are_loaded_if_they_are_not_transposed(ways, loads):
+    text = print_module(program((16, 8, 32), ways=ways, padding=16)).replace("float16", "int8")
+    module = parse_module(text.replace("float32", "int32").replace("= 0.0", "= 0"))
+    assert instructions(ptx_of(module)) == loads
+    arguments, expected = problem((16, 8, 32), "int8", ways)
+    arguments["c"] = arguments["c"].astype(np.int32)
+    CudaBackend().load(artifact_of(module))(**arguments)
+    np.testing.assert_array_equal(arguments["c"], expected)
+
+
+def test_elements_of_which_fewer_bits_are_read_are_loaded_one_by_one():
+    text = print_module(program((16, 8, 64), ways="b", padding=16)).replace("float16", "int8")
+    text = text.replace("float32", "int32").replace("= 0.0", "= 0")
+    text = re.sub(r"T\.int32\(([XY]\[\w+, \w+\])\)", r"T.int32((\1 << 4) >> 4)", text)
+    assert "<< 4" in text
+    module = parse_module(text)
+    assert "m16n8k64" in ptx_of(module)
+    assert "ldmatrix" not in ptx_of(module)
 
 
 def test_a_missing_barrier_before_a_matrix_load_is_a_race():

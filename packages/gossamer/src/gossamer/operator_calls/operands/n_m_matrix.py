@@ -15,8 +15,13 @@ from gossamer_formats import Array, SparseTensor
 from gossamer_formats.internal_api import VALUE_DTYPES, MemoKey, converted_values
 from gossamer_ir.core.dtypes import SUM_DTYPES
 from gossamer_ir.errors import ArgumentError, FormatError
+from gossamer_ir.interchange.records import Stats
 from gossamer_ir.support.message_texts import amount, either
 from gossamer_machine.intrinsics.n_m_operands import SPECIAL_OPERANDS, NMOperands, n_m_operands
+from gossamer_machine.schedule_policy.n_m_tiles import USUAL_SIZE
+
+_ROW_CLASSES = (64, 256, 1024, 4096)
+"""The rows of classes of matrices that share kernels: a tile of 128 rows pays from some hundreds on."""
 
 
 class NMMatrix(msgspec.Struct, frozen=True, eq=False):
@@ -78,7 +83,14 @@ class NMMatrix(msgspec.Struct, frozen=True, eq=False):
         self, program: OperatorProgram, *, dtype: str, features: int | None
     ) -> KernelSpec:
         """Return which kernel of a program computes with the matrix."""
-        return KernelSpec(program_for(program, self.operands), Variant(dtype, features=features))
+        variant = Variant(dtype, features=features)
+        return KernelSpec(program_for(program, self.operands), variant, self._class_stats())
+
+    def _class_stats(self) -> Stats:
+        """Return the stats of a class of matrices, by which rules choose a schedule: it depends on the number
+        of rows only."""
+        rows = max((rows for rows in _ROW_CLASSES if rows <= self.rows), default=_ROW_CLASSES[0])
+        return Stats(rows, USUAL_SIZE, rows * USUAL_SIZE // 2, USUAL_SIZE // 2, empty_rows=0)
 
     def arguments(self, program: OperatorProgram, dense: Mapping[str, Any]) -> dict[str, Any]:
         """Return all arguments of a kernel, with these `dense` ones."""

@@ -1,15 +1,15 @@
-"""Matrix loads of a GPU (`ldmatrix`): the threads of a warp load matrices of 8 by 8 elements together."""
+"""Matrix loads of a GPU (`ldmatrix`): the threads of a warp load matrices of 8 rows of 16 bytes together."""
 
 from __future__ import annotations
 
 from gossamer_ir.core.build import integer_value
+from gossamer_ir.core.dtypes import DType
 from gossamer_ir.nodes import For, Load, Store
 from gossamer_llvm.emitter.function_emitter import FunctionEmitter
 from gossamer_llvm.memory.addresses import emit_address
 from gossamer_llvm.targets.nvptx.warp_instructions import WarpLoad
 
-_ELEMENT_BYTES = 2
-_REGISTER_ELEMENTS = 2
+_REGISTER_BITS = 32
 
 
 def emit_warp_load(emitter: FunctionEmitter, node: For, instruction: WarpLoad) -> None:
@@ -34,10 +34,12 @@ def _store_word(emitter: FunctionEmitter, store: Store, number: int, word: str) 
     value = emitter.builder.value
     first = integer_value(store.indices[0])
     assert first is not None
-    target = emitter.buffers[store.buffer].address
-    for element in range(_REGISTER_ELEMENTS):
-        offset = _ELEMENT_BYTES * (first + _REGISTER_ELEMENTS * number + element)
-        address = value(f"getelementptr inbounds i8, ptr {target}, i64 {offset}")
-        shifted = value(f"lshr i32 {word}, {16 * element}")
-        half = value(f"trunc i32 {shifted} to i16")
-        emitter.builder.line(f"store i16 {half}, ptr {address}, align {_ELEMENT_BYTES}")
+    location = emitter.buffers[store.buffer]
+    bits = DType.parse(location.buffer.dtype).bits
+    elements, size = _REGISTER_BITS // bits, bits // 8
+    for element in range(elements):
+        offset = size * (first + elements * number + element)
+        address = value(f"getelementptr inbounds i8, ptr {location.address}, i64 {offset}")
+        shifted = value(f"lshr i32 {word}, {bits * element}")
+        part = value(f"trunc i32 {shifted} to i{bits}")
+        emitter.builder.line(f"store i{bits} {part}, ptr {address}, align {size}")

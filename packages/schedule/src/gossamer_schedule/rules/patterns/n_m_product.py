@@ -34,8 +34,8 @@ class NMProduct(msgspec.Struct, frozen=True):
     `C[row, feature] += A[row, group, slot, element] * B[(4 * group + slot) * 2 + element, feature]`.
 
     C and B may be transposed. `operands` is the dtype of A and B, or a precision in which instructions read
-    them (`SPECIAL_OPERANDS`), `slots` the number of slots of a group, 2 or 1, and `features` that of features
-    if it is constant."""
+    them (`SPECIAL_OPERANDS`), `slots` the number of slots of a group, 2 or 1, and `rows` and `features` those
+    of rows and features if they are constant."""
 
     block: str
     row: str
@@ -47,6 +47,7 @@ class NMProduct(msgspec.Struct, frozen=True):
     operands: str
     slots: int
     sums: str
+    rows: int | None
     features: int | None
     has_init: bool
     output: str
@@ -133,6 +134,7 @@ def n_m_product(function: Function, iteration: Iteration) -> NMProduct | None:
                 operands=_operands(function, a, b, factors.operands),
                 slots=slot_count,
                 sums=dtype_of(store.value),
+                rows=integer_value(rows.length),
                 features=integer_value(features.length),
                 has_init=bool(iteration.init),
                 output=data_name(store.buffer),

@@ -52,6 +52,8 @@ class FragmentLayout(msgspec.Struct, frozen=True):
     dtype: str
     size: int
     slots: tuple[Slot, ...]
+    warp_first: Expr = ZERO
+    """Of A and B: the first row of A, or column of B, of the warp of a lane."""
 
     @property
     def is_metadata(self) -> bool:
@@ -60,26 +62,37 @@ class FragmentLayout(msgspec.Struct, frozen=True):
 
 
 class TileCounts(msgspec.Struct, frozen=True):
-    """The numbers of tiles of a product: of 16 rows for each of its warps, of 8 columns, and of the depth of
-    an instruction."""
+    """The numbers of tiles of a product: of 16 rows for each row of warps, of 8 columns for each column of
+    warps, and of the depth of an instruction.
+
+    >>> TileCounts(rows=4, columns=4, depth=1, warps=8, column_warps=4).row_warps
+    2
+    """
 
     rows: int
     columns: int
     depth: int
     warps: int
     """The warps that hold the fragments together."""
+    column_warps: int = 1
+    """The warps that have different columns of the same rows."""
+
+    @property
+    def row_warps(self) -> int:
+        """The warps that have different rows."""
+        return self.warps // self.column_warps
 
 
 def accumulator_layout(dtype: str, tiles: TileCounts, lane: Var) -> FragmentLayout:
     """Return the layout of the accumulator, rows by columns: 4 elements of each tile."""
     g, t = _first_row(tiles, lane), _lane_of_quad(lane)
-    rows = MMA_ROWS * tiles.warps
+    rows, first = MMA_ROWS * tiles.row_warps, _first_column(tiles, lane)
     slots = [
         Slot(
             4 * (tiles.columns * i + j) + e,
             (
                 add(g, index(rows * i + 8 * (e // 2))),
-                add(mul(t, index(2)), index(MMA_COLUMNS * j + e % 2)),
+                add(add(first, mul(t, index(2))), index(MMA_COLUMNS * j + e % 2)),
             ),
         )
         for i in range(tiles.rows)
@@ -94,7 +107,7 @@ def a_layout(
 ) -> FragmentLayout:
     """Return the layout of A: rows by depth, or rows by groups, slots and pairs if it is sparse."""
     p, count = instruction.register_elements, instruction.a_registers
-    slots, rows = [], MMA_ROWS * tiles.warps
+    slots, rows = [], MMA_ROWS * tiles.row_warps
     for i in range(tiles.rows):
         for k in range(tiles.depth):
             first = (i * tiles.depth + k) * count * p
@@ -104,7 +117,7 @@ def a_layout(
                 for j in range(p):
                     column = _columns(instruction, lane, start + j, p)
                     slots.append(Slot(first + r * p + j, (row, *column)))
-    return FragmentLayout(dtype, len(slots), tuple(slots))
+    return FragmentLayout(dtype, len(slots), tuple(slots), _first_row_of_warp(tiles, lane))
 
 
 def _columns(instruction: TiledInstruction, lane: Var, at: int, p: int) -> SlotIndices:
@@ -125,7 +138,7 @@ def b_layout(
 ) -> FragmentLayout:
     """Return the layout of B: depth by columns."""
     p, count = instruction.register_elements, instruction.b_registers
-    slots = []
+    slots, first_column = [], _first_column(tiles, lane)
     for k in range(tiles.depth):
         for j in range(tiles.columns):
             first = (k * tiles.columns + j) * count * p
@@ -133,9 +146,9 @@ def b_layout(
                 for e in range(p):
                     start = k * instruction.depth + 4 * p * r + e
                     row = add(mul(_lane_of_quad(lane), index(p)), index(start))
-                    column = add(_quad(lane), index(MMA_COLUMNS * j))
+                    column = add(add(first_column, _quad(tiles, lane)), index(MMA_COLUMNS * j))
                     slots.append(Slot(first + r * p + e, (row, column)))
-    return FragmentLayout(dtype, len(slots), tuple(slots))
+    return FragmentLayout(dtype, len(slots), tuple(slots), first_column)
 
 
 def metadata_layout(instruction: TiledInstruction, tiles: TileCounts, lane: Var) -> FragmentLayout:
@@ -146,7 +159,7 @@ def metadata_layout(instruction: TiledInstruction, tiles: TileCounts, lane: Var)
         for k in range(tiles.depth):
             for nibble in range(8):
                 row, group = _group(instruction, tiles, lane, nibble)
-                row = add(row, index(MMA_ROWS * tiles.warps * i))
+                row = add(row, index(MMA_ROWS * tiles.row_warps * i))
                 group = add(group, index(k * instruction.depth // pattern.group))
                 for slot in range(pattern.slots):
                     at = (row, group, *((index(slot),) if pattern.slots > 1 else ()))
@@ -173,16 +186,30 @@ def _group(
 
 
 def _first_row(tiles: TileCounts, lane: Var) -> Expr:
-    """Return the first row of a lane: each warp has 16 rows, and a lane that of its quad and the eighth
-    after it."""
-    if tiles.warps == 1:
-        return _quad(lane)
-    row_of_warp = mul(floordiv(lane, index(WARP_LANES)), index(MMA_ROWS))
-    return add(row_of_warp, binary("floormod", _quad(lane), index(8)))
+    """Return the first row of a lane: each row of warps has 16 rows, and a lane that of its quad and the
+    eighth after it."""
+    return add(_first_row_of_warp(tiles, lane), _quad(tiles, lane))
 
 
-def _quad(lane: Var) -> Expr:
-    return floordiv(lane, index(4))
+def _first_row_of_warp(tiles: TileCounts, lane: Var) -> Expr:
+    if tiles.row_warps == 1:
+        return ZERO
+    return mul(floordiv(lane, index(WARP_LANES * tiles.column_warps)), index(MMA_ROWS))
+
+
+def _first_column(tiles: TileCounts, lane: Var) -> Expr:
+    """Return the first column of a lane: those of a warp follow each other."""
+    if tiles.column_warps == 1:
+        return ZERO
+    warp = floordiv(lane, index(WARP_LANES))
+    if tiles.row_warps > 1:
+        warp = binary("floormod", warp, index(tiles.column_warps))
+    return mul(warp, index(MMA_COLUMNS * tiles.columns))
+
+
+def _quad(tiles: TileCounts, lane: Var) -> Expr:
+    quad = floordiv(lane, index(4))
+    return quad if tiles.warps == 1 else binary("floormod", quad, index(8))
 
 
 def _lane_of_quad(lane: Var) -> Expr:

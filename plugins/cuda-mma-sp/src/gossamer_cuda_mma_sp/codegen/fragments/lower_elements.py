@@ -78,7 +78,9 @@ def _matrix_loads(
     if source is None or fragment is None:
         return []
     tile = shared_tile(store, elements[0].loops, layout, fragment=fragment, source=source)
-    return [] if tile is None else matrix_loads(tile, layout, table.lane, table.namer)
+    if tile is None:
+        return []
+    return matrix_loads(tile, layout, table.lane, table.namer, lanes=table.lanes)
 
 
 def _layout_of(table: FragmentTable, elements: list[_StoreInLoops], loop: For) -> FragmentLayout:

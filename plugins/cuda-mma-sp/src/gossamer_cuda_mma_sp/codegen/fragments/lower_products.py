@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 from gossamer_cuda_mma_sp.codegen.fragments.fragment_layouts import (
     FragmentLayout,
@@ -32,6 +32,7 @@ from gossamer_cuda_mma_sp.instructions.warpgroup_instructions import WarpgroupIn
 from gossamer_cuda_mma_sp.target.gpu import Gpu
 from gossamer_ir.core.build import index, index_var, integer_value
 from gossamer_ir.core.limits import WARP_LANES
+from gossamer_ir.core.statement_kinds import effects_of
 from gossamer_ir.errors import UnsupportedError
 from gossamer_ir.nodes import Buffer, For, Function, Load, Stmt, Store, Var
 from gossamer_ir.traversal.buffer_definitions import allocations
@@ -63,8 +64,9 @@ def plan_fragments(function: Function, gpu: Gpu) -> FragmentTable:
     }
     lane = index_var(namer.fresh("lane"))
     _require_one_kind(instructions)
+    threads = _threads_of_products(function.body, instructions, buffers, shared)
     tiles = {
-        product: _tiles(product, instruction, _threads_of_tiles(every))
+        product: _tiles(product, instruction, threads[product])
         for product, instruction in instructions.items()
     }
     layouts = _layouts_in_all(buffers, instructions, tiles, lane)
@@ -72,10 +74,33 @@ def plan_fragments(function: Function, gpu: Gpu) -> FragmentTable:
     return FragmentTable(buffers, shared, arrays, layouts, instructions, tiles, lane, namer)
 
 
-def _threads_of_tiles(body: Iterable[Stmt]) -> int:
-    """Return the threads along the lanes that a program has in its own loops."""
-    loops = (stmt for stmt in body if isinstance(stmt, For) and stmt.thread == LANE_AXIS)
-    return max((integer_value(loop.extent) or 0 for loop in loops), default=0)
+def _threads_of_products(
+    body: tuple[Stmt, ...],
+    products: Iterable[MatrixProduct],
+    buffers: Mapping[str, Buffer],
+    shared: Mapping[str, Buffer],
+) -> dict[MatrixProduct, int]:
+    """Return, for each product, the threads along the lanes that its kernel has in its own loops."""
+    threads = dict.fromkeys(products, 0)
+    for kernel in _kernels(body):
+        loops = [stmt for stmt in stmts((kernel,)) if isinstance(stmt, For)]
+        along = [integer_value(loop.extent) or 0 for loop in loops if loop.thread == LANE_AXIS]
+        for loop in loops:
+            product = matrix_product(loop, buffers, shared)
+            if product is not None:
+                threads[product] = max(threads[product], *along, 0)
+    return threads
+
+
+# Other statements: kernels may be in their bodies.
+def _kernels(body: tuple[Stmt, ...]) -> Iterator[For]:
+    """Yield the outermost loops over threads or blocks."""
+    for stmt in body:
+        if isinstance(stmt, For) and stmt.thread is not None:
+            yield stmt
+        else:
+            for part in effects_of(stmt).bodies:
+                yield from _kernels(part.stmts)
 
 
 def _require_one_kind(instructions: Mapping[MatrixProduct, TiledInstruction]) -> None:
@@ -203,10 +228,12 @@ def _call(
 
 
 def _tiles(product: MatrixProduct, instruction: TiledInstruction, threads: int) -> TileCounts:
-    """Return the tiles of a product. Several warpgroups hold its fragments together if a program has their
-    threads."""
+    """Return the tiles of a product. Several warps, or warpgroups, hold its fragments together if a program
+    has their threads."""
+    if isinstance(instruction, MatrixInstruction):
+        return _tiles_of_warps(product, instruction, threads)
     warps = instruction.warps
-    if warps > 1 and threads > WARP_LANES * warps:
+    if threads > WARP_LANES * warps:
         warps = threads // WARP_LANES
         if warps % instruction.warps or product.rows % (MMA_ROWS * warps):
             raise UnsupportedError(
@@ -221,3 +248,38 @@ def _tiles(product: MatrixProduct, instruction: TiledInstruction, threads: int) 
         product.depth // instruction.depth,
         warps,
     )
+
+
+def _tiles_of_warps(
+    product: MatrixProduct, instruction: MatrixInstruction, threads: int
+) -> TileCounts:
+    """Return the tiles of a product of warps, in rows and columns such that each warp has the fewest elements
+    of A and B: it loads them, and holds them in registers."""
+    warps = max(1, threads // WARP_LANES)
+    arrangements = [
+        TileCounts(
+            product.rows * count // (MMA_ROWS * warps),
+            product.columns // (MMA_COLUMNS * count),
+            product.depth // instruction.depth,
+            warps,
+            count,
+        )
+        for count in range(1, warps + 1)
+        if warps % count == 0
+        and product.rows * count % (MMA_ROWS * warps) == 0
+        and product.columns % (MMA_COLUMNS * count) == 0
+    ]
+    if not arrangements or threads % WARP_LANES:
+        raise UnsupportedError(
+            "cuda.fragment.threads",
+            f"{threads} threads along '{LANE_AXIS}' cannot hold a tile of {product.rows} rows and "
+            f"{product.columns} columns: each warp of {WARP_LANES} threads has {MMA_ROWS} rows and "
+            f"{MMA_COLUMNS} columns, or multiples of them.",
+            hint=f"Use {WARP_LANES} threads, or as many for each part of the tile.",
+        )
+
+    def elements(tiles: TileCounts) -> int:
+        a = tiles.rows * instruction.a_registers
+        return a + tiles.columns * instruction.b_registers
+
+    return min(arrangements, key=elements)

@@ -1,7 +1,8 @@
-"""Fragments that are loaded from shared memory by `ldmatrix`: four matrices of 8 by 8 elements at a time.
+"""Fragments that are loaded from shared memory by `ldmatrix`: four matrices of 8 rows of 16 bytes at a time.
 
-A lane addresses a row of 8 elements, and receives two elements of each matrix. Lane 4 * g + t has the
-elements 2 * t and 2 * t + 1 of row g; of a matrix that is transposed in memory, those of column g.
+A lane addresses a row, 8 elements of 16 bits, and receives two elements of each matrix. Lane 4 * g + t has
+the elements 2 * t and 2 * t + 1 of row g; of a matrix that is transposed in memory, those of column g. Of
+elements of 8 bits, a row has 16, and a lane receives four consecutive ones; they cannot be transposed.
 """
 
 from __future__ import annotations
@@ -13,19 +14,26 @@ import msgspec
 from msgspec.structs import replace
 
 from gossamer_cuda_mma_sp.codegen.fragments.fragment_layouts import FragmentLayout
-from gossamer_ir.arith.affine import affine_of
+from gossamer_cuda_mma_sp.n_m.n_m_patterns import TWO_OF_FOUR
+from gossamer_ir.arith.affine import Affine, affine_of, expr_of
 from gossamer_ir.arith.evaluate_integer import evaluate_integer
 from gossamer_ir.core.build import ZERO, add, binary, floordiv, index, integer_value, mul
 from gossamer_ir.core.dtypes import DType
+from gossamer_ir.core.limits import WARP_LANES
 from gossamer_ir.nodes import Buffer, Expr, For, Load, Store, Var
 from gossamer_ir.traversal.free_vars import free_vars
 from gossamer_ir.traversal.names import Namer
 from gossamer_ir.traversal.substitute import substitute
 from gossamer_llvm import WarpLoad, warp_loop
 
-_ROW_ELEMENTS = 8
-"""The elements of a row, and the rows of a matrix."""
-_REGISTER_ELEMENTS = 2
+_SLOTS = TWO_OF_FOUR.slots
+_MATRIX_ROWS = 8
+_ROW_BITS, _REGISTER_BITS = 128, 32
+"""The bits of a row, which a lane addresses, and those that a lane receives."""
+_TRANSPOSED_BITS = 16
+"""The bits of the elements that the instruction can transpose."""
+_LOADED_BITS = (8, _TRANSPOSED_BITS)
+"""The bits of the elements of fragments that the instruction fills."""
 _COUNTS: tuple[Literal[1, 2, 4], ...] = (4, 2, 1)
 """The numbers of matrices that an instruction may load."""
 
@@ -55,22 +63,51 @@ def shared_tile(
 ) -> SharedTile | None:
     """Return the tile of shared memory that a store copies to a whole fragment; None if its rows are not
     aligned to 16 bytes, or for any other store."""
-    load, dtype = store.value, DType.parse(fragment.dtype)
+    bits = DType.parse(fragment.dtype).bits
     is_whole = all(
         loop.start == ZERO and integer_value(loop.extent) == integer_value(size)
         for loop, size in zip(_in_order(loops, store), fragment.shape, strict=False)
     )
-    if not isinstance(load, Load) or len(store.indices) != 2 or not is_whole:
+    flat = _with_whole_rows(store)
+    if flat is None or not is_whole or not _holds_whole_elements(layout, bits):
         return None
-    if source.scope != "shared" or source.dtype != fragment.dtype or dtype.bits != 16:
+    if source.scope != "shared" or source.dtype != fragment.dtype or bits not in _LOADED_BITS:
         return None
-    first, second = (at.name if isinstance(at, Var) else "" for at in store.indices)
+    (first, second), load = flat
     quad_var, lane_var = (first, second) if _is_quad_first(layout) else (second, first)
-    for is_transposed in (False, True):
+    for is_transposed in (False, True)[: 1 + (bits == _TRANSPOSED_BITS)]:
         row, column = (lane_var, quad_var) if is_transposed else (quad_var, lane_var)
         if _has_aligned_rows(load, source, row=row, column=column):
             return SharedTile(store, load, quad_var, lane_var, is_transposed)
     return None
+
+
+# Other expressions: no copies of elements.
+def _with_whole_rows(store: Store) -> tuple[tuple[str, str], Load] | None:
+    """Return the variables of the rows and the columns of a fragment that a store fills, and what it loads in
+    terms of them; None for any other store. The columns `2 * q + s` of a sparse matrix, which has groups and
+    slots in the fragment, have a variable of their own."""
+    match store.indices, store.value:
+        case (Var(name=first), Var(name=second)), Load() as load:
+            return (first, second), load
+        case (Var(name=row), Var() as group, Var() as slot), Load() as load:
+            column = Var(f"{group.name} {slot.name}", "int64")
+            form = affine_of(load.indices[-1])
+            steps = (form.terms.get(group), form.terms.get(slot))
+            outer_vars = free_vars(*load.indices[:-1])
+            if steps == (_SLOTS, 1) and outer_vars.isdisjoint((group.name, slot.name)):
+                rest = form - Affine({group: _SLOTS, slot: 1}, 0)
+                last = expr_of(rest + Affine({column: 1}, 0))
+                indices = (*load.indices[:-1], last)
+                return (row, column.name), replace(load, indices=indices)
+    return None
+
+
+def _holds_whole_elements(layout: FragmentLayout, bits: int) -> bool:
+    """Return whether a register has elements of as many bits: of some, instructions read fewer bits."""
+    at_lanes = (_place_in_lane(layout.slots[0].indices, lane) for lane in (0, 1))
+    first, second = (place[0 if not _is_quad_first(layout) else 1] for place in at_lanes)
+    return second - first == _REGISTER_BITS // bits
 
 
 def _in_order(loops: Sequence[For], store: Store) -> Iterator[For]:
@@ -94,20 +131,28 @@ def _at_lane(expr: Expr, lane: int) -> int:
 def _has_aligned_rows(load: Load, source: Buffer, *, row: str, column: str) -> bool:
     """Return whether elements along a variable are consecutive, and rows begin at multiples of 16 bytes."""
     *outer, last = load.indices
-    pitch = integer_value(source.shape[-1])
+    pitch, elements = integer_value(source.shape[-1]), _row_elements(source.dtype)
     rest = affine_of(last) - affine_of(Var(column, "int64"))
-    is_aligned = all(by % _ROW_ELEMENTS == 0 for by in (*rest.terms.values(), rest.constant))
+    is_aligned = all(by % elements == 0 for by in (*rest.terms.values(), rest.constant))
     is_apart = column not in free_vars(*outer, *rest.terms) and row not in free_vars(last)
     steps = [affine_of(position).terms.get(Var(row, "int64"), 0) for position in outer]
     is_row = (
         sum(row in free_vars(position) for position in outer) == 1 and max(steps, default=0) == 1
     )
-    return is_apart and is_aligned and is_row and pitch is not None and pitch % _ROW_ELEMENTS == 0
+    return is_apart and is_aligned and is_row and pitch is not None and pitch % elements == 0
 
 
-def matrix_loads(tile: SharedTile, layout: FragmentLayout, lane: Var, namer: Namer) -> list[For]:
-    """Return the loops that stand for the instructions that fill a fragment."""
-    origins = _origins(layout)
+def _row_elements(dtype: str) -> int:
+    return _ROW_BITS // DType.parse(dtype).bits
+
+
+def matrix_loads(
+    tile: SharedTile, layout: FragmentLayout, lane: Var, namer: Namer, *, lanes: int = WARP_LANES
+) -> list[For]:
+    """Return the loops that stand for the instructions that fill a fragment, which `lanes` lanes hold."""
+    lane_of_warp = lane if lanes == WARP_LANES else binary("floormod", lane, index(WARP_LANES))
+    register_elements = _REGISTER_BITS // DType.parse(layout.dtype).bits
+    origins = _origins(layout, register_elements)
     loads: list[For] = []
     first = 0
     while first < len(origins):
@@ -117,19 +162,27 @@ def matrix_loads(tile: SharedTile, layout: FragmentLayout, lane: Var, namer: Nam
             if first + count <= len(origins) and _is_regular(origins[first : first + count])
         )
         part = origins[first : first + count]
-        stores = _operand_stores(tile, part, _REGISTER_ELEMENTS * first, lane)
+        stores = _operand_stores(
+            tile, part, register_elements * first, lane_of_warp, warp_first=layout.warp_first
+        )
         loaded = WarpLoad(count=count, is_transposed=tile.is_transposed)
         loads.append(warp_loop(namer.fresh("load"), loaded, stores))
         first += count
     return loads
 
 
-def _origins(layout: FragmentLayout) -> list[MatrixOrigin]:
-    """Return the matrices of all registers of a lane, in their order."""
-    slots = sorted(layout.slots, key=lambda slot: slot.number)[::_REGISTER_ELEMENTS]
+def _origins(layout: FragmentLayout, register_elements: int) -> list[MatrixOrigin]:
+    """Return the matrices of all registers of a lane of the first warp, in their order."""
+    slots = sorted(layout.slots, key=lambda slot: slot.number)[::register_elements]
     is_quad_first = _is_quad_first(layout)
-    pairs = [[_at_lane(at, 0) for at in slot.indices] for slot in slots]
+    pairs = [_place_in_lane(slot.indices, 0) for slot in slots]
     return [MatrixOrigin(*(pair if is_quad_first else reversed(pair))) for pair in pairs]
+
+
+def _place_in_lane(indices: Sequence[Expr], lane: int) -> tuple[int, int]:
+    """Return the row and the column of an element of a lane, also of one in a slot of a group."""
+    row, column, *slot = [_at_lane(at, lane) for at in indices]
+    return (row, _SLOTS * column + slot[0]) if slot else (row, column)
 
 
 def _is_regular(part: Sequence[MatrixOrigin]) -> bool:
@@ -144,13 +197,14 @@ def _is_regular(part: Sequence[MatrixOrigin]) -> bool:
 
 
 def _operand_stores(
-    tile: SharedTile, part: Sequence[MatrixOrigin], first: int, lane: Var
+    tile: SharedTile, part: Sequence[MatrixOrigin], first: int, lane: Expr, *, warp_first: Expr
 ) -> tuple[Store, ...]:
     """Return the stores of a loop that stands for a load of some matrices."""
-    number = floordiv(lane, index(_ROW_ELEMENTS))
+    number = floordiv(lane, index(_MATRIX_ROWS))
     by_quad = _origin_of(number, [origin.by_quad for origin in part])
     by_lane = _origin_of(number, [origin.by_lane for origin in part])
-    row = binary("floormod", lane, index(_ROW_ELEMENTS))
+    by_quad = add(warp_first, by_quad)
+    row = binary("floormod", lane, index(_MATRIX_ROWS))
     if tile.is_transposed:
         by_lane = add(by_lane, row)
     else:
@@ -158,7 +212,7 @@ def _operand_stores(
     origin = part[0]
     addressed = _load_at(tile, by_quad, by_lane)
     # Threads read what others address, too: a barrier has to be before that.
-    other = _load_at(tile, index(origin.by_quad), index(origin.by_lane))
+    other = _load_at(tile, add(warp_first, index(origin.by_quad)), index(origin.by_lane))
     at = (index(first),)
     return tuple(Store(tile.store.buffer, at, load) for load in (addressed, other))
 
