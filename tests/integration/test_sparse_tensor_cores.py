@@ -202,7 +202,11 @@ def product(a: T.handle, e: T.handle, b: T.handle, c: T.handle, m: T.int64, g: T
 """The product of a matrix with the pattern 1:2, in TF32."""
 
 
-@pytest.mark.parametrize("target", [TARGET, "generic-cpu"])
+WARPGROUPS = "cuda-mma-sp:arch=sm_90a,driver=interpreter"
+"""Four warps multiply together on GPUs of this architecture."""
+
+
+@pytest.mark.parametrize("target", [TARGET, WARPGROUPS, "generic-cpu"])
 @pytest.mark.parametrize("is_transposed", [False, True])
 def test_one_of_two_columns_is_multiplied_in_tf32(target, is_transposed):
     rng = np.random.default_rng(0)
@@ -222,9 +226,10 @@ def test_one_of_two_columns_is_multiplied_in_tf32(target, is_transposed):
     expected = dense.reshape(19, 22) @ tf32(b).astype(np.float64)
     # Up to 11 products of 22 bits are added in float32, whose significand has 24.
     np.testing.assert_allclose(c, expected, rtol=0, atol=22 * 2.0**-24 * 11 * 2.0**22)
+    code = kernel.artifact.code.decode(errors="replace")
     if target == TARGET:
-        code = kernel.artifact.code.decode(errors="replace")
         assert code.count("m16n8k16.row.col.f32.tf32.tf32.f32") == TILES
+    assert ("m64n64k16.f32.tf32.tf32" in code) == (target == WARPGROUPS)
 
 
 def test_the_rule_says_which_patterns_and_precisions_an_instruction_has():
@@ -364,8 +369,6 @@ def test_operators_stage_tiles_where_there_are_enough_rows_and_features(rows, fe
     assert "mma.sp::ordered_metadata" in code
 
 
-WARPGROUPS = "cuda-mma-sp:arch=sm_90a,driver=interpreter"
-"""Four warps multiply together on GPUs of this architecture."""
 ADA = "cuda-mma-sp:arch=sm_89,driver=interpreter"
 """GPUs of this architecture have instructions for float8."""
 
@@ -466,7 +469,8 @@ def test_warpgroups_multiply_the_tiles_of_one_target(dtype, shape):
 
 def test_the_intrinsic_of_warpgroups_is_explained():
     report = gs.explain("matmul_24", target=WARPGROUPS, dtypes={"A": "float16", "B": "float16"})
-    assert report.decisions[-1].what == "the product by wgmma_sp_product_float16"
+    assert report.decisions[-1].what == "the product by wgmma_sp_product_float16_256"
+    assert "tiles of 128 rows and 256 features" in report.decisions[-1].why
     assert "wgmma.mma_async.sp" in ptx(program_text("float16"), 16, WARPGROUPS)
     assert "wgmma" not in ptx(
         program_text("float16"), 16, "cuda-mma-sp:arch=sm_90,driver=interpreter"

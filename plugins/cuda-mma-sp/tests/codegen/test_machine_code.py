@@ -42,7 +42,9 @@ SPARSE_PRODUCTS = {
     each.operands: each for each in PRODUCT_INTRINSICS if each.is_sparse and not each.stages
 }
 STAGED_PRODUCTS = {each.operands: each for each in PRODUCT_INTRINSICS if each.is_staged}
-WARPGROUP_PRODUCTS = {each.operands: each for each in PRODUCT_INTRINSICS if each.is_of_warpgroup}
+WARPGROUP_PRODUCTS = {
+    (each.operands, each.features): each for each in PRODUCT_INTRINSICS if each.is_of_warpgroup
+}
 FORMS = ("float16", "tfloat32", "int8", "float8_e4m3", "int4")
 """A dtype for each size of elements and pattern; others have the same code but for names of instructions."""
 KINDS = {"float8_e4m3": "QMMA.SP", "int8": "IMMA.SP", "int4": "IMMA.SP"}
@@ -91,7 +93,11 @@ def sparse_products(architectures):
 
 def product_kernel(dtype, architecture, products=SPARSE_PRODUCTS):
     """The PTX of a whole product with a 2:4 matrix, for any sizes."""
-    module = parse_module(n_m_intrinsic(products[dtype]).implementation)
+    return intrinsic_ptx(products[dtype], architecture)
+
+
+def intrinsic_ptx(intrinsic, architecture):
+    module = parse_module(n_m_intrinsic(intrinsic).implementation)
     return ptx(lower_to_flat(module), architecture)
 
 
@@ -128,17 +134,29 @@ def test_a_staged_product_copies_while_it_multiplies(dtype, architecture, tmp_pa
     assert not any(count_of(counts, other) for other in ("FFMA", "HFMA2.MMA", "DFMA"))
 
 
+@pytest.mark.parametrize("features", [64, 128, 256])
 @pytest.mark.parametrize(
     ("dtype", "opcode"),
-    [("float16", "HGMMA.SP"), ("int8", "IGMMA.SP"), ("float8_e4m3", "QGMMA.SP")],
+    [
+        ("float16", "HGMMA.SP"),
+        ("tfloat32", "HGMMA.SP"),
+        ("int8", "IGMMA.SP"),
+        ("float8_e4m3", "QGMMA.SP"),
+    ],
 )
-def test_a_product_of_warpgroups_uses_their_sparse_tensor_cores(dtype, opcode, tmp_path):
-    text = product_kernel(dtype, "sm_90a", WARPGROUP_PRODUCTS)
+def test_a_product_of_warpgroups_uses_their_sparse_tensor_cores(dtype, opcode, features, tmp_path):
+    if (dtype, features) not in WARPGROUP_PRODUCTS:
+        assert (dtype, features) == ("tfloat32", 256)
+        return
+    text = intrinsic_ptx(WARPGROUP_PRODUCTS[dtype, features], "sm_90a")
     counts = opcodes(text, "sm_90a", tmp_path)
-    assert count_of(counts, opcode) == text.count("wgmma.mma_async.sp") == 2
+    steps = 4 if dtype == "tfloat32" else 2
+    assert count_of(counts, opcode) == text.count("wgmma.mma_async.sp") == steps
     # Each step along the depth has one barrier, and waits for the product of the step before.
     assert count_of(counts, "BAR") == count_of(counts, "WARPGROUP.ARRIVE") == 1
     assert count_of(counts, "WARPGROUP.DEPBAR") == 2
     # Copies of A, of its indices, and of rows of B are asynchronous.
-    assert count_of(counts, "LDGSTS") >= (9 if dtype == "float16" else 6)
+    of_b = features // 32 if dtype == "float16" else 0
+    of_a = 0 if dtype == "tfloat32" else 2
+    assert count_of(counts, "LDGSTS") >= of_a + of_b + 1
     assert not any(count_of(counts, other) for other in ("FFMA", "HFMA2.MMA", "DFMA"))

@@ -5,6 +5,7 @@ from math import prod
 import numpy as np
 import pytest
 
+from gossamer_cuda_mma_sp.backend import CudaBackend
 from gossamer_cuda_mma_sp.intrinsics.block_intrinsics import block_intrinsic
 from gossamer_cuda_mma_sp.intrinsics.n_m_intrinsics import n_m_intrinsic
 from gossamer_cuda_mma_sp.intrinsics.product_intrinsics import (
@@ -21,6 +22,7 @@ from gossamer_ir.script import parse_module
 from gossamer_ir.traversal.buffer_definitions import allocations
 from gossamer_ir.traversal.walk import stmts
 from gossamer_lower import lower_to_flat
+from gossamer_machine.schedule_policy.n_m_tiles import ProductSizes, choose_n_m_tile
 
 ROWS, COLUMNS, FEATURES = 3, 12, 5
 SPARSE = ("float16", "bfloat16", "int8", "uint8", "tfloat32")
@@ -29,8 +31,8 @@ NUMPY_INTRINSICS = [
     each
     for each in PRODUCT_INTRINSICS
     if not each.operands.startswith(("bfloat", "float8"))
-    # Tiles of warpgroups are large; those of bytes differ in nothing else.
-    and not (each.is_of_warpgroup and each.operands == "uint8")
+    # Tiles of warpgroups are large; those of bytes differ in nothing else, nor do those of other sizes here.
+    and not (each.is_of_warpgroup and (each.operands == "uint8" or each.features != 128))
 ]
 
 
@@ -86,9 +88,31 @@ def block_problem(product):
 
 def test_warpgroups_multiply_where_there_are_any():
     gpu = gpu_of(Target.parse("cuda-mma-sp:arch=sm_90a"))
-    names = dict(products_of(gpu, is_sparse=True))
-    assert names.pop("tfloat32") == "mma_sp_product_tfloat32"
-    assert names == {dtype: f"wgmma_sp_product_{dtype}" for dtype in names}
+    products, tiles = products_of(gpu, is_sparse=True), dict(n_m_tiles_of(gpu))
+    for dtype in (*SPARSE, "float8_e4m3", "float8_e5m2"):
+        names = [name for operands, name in products if operands == dtype]
+        assert all(name.startswith(f"wgmma_sp_product_{dtype}") for name in names)
+        features = [tiles[name].features for name in names]
+        assert features == ([64, 128] if dtype == "tfloat32" else [64, 128, 256])
+        assert all(tiles[name].is_of_warpgroups and tiles[name].rows == 128 for name in names)
+
+
+@pytest.mark.parametrize(
+    ("sizes", "features"),
+    [
+        ((4096, 4096, 4096), 256),
+        ((8192, 8192, 1024), 256),
+        # Few tiles leave multiprocessors idle, and few features a part of each tile.
+        ((1024, 1024, 1024), 64),
+        ((2048, 4096, 1024), 128),
+        ((4096, 4096, 48), 64),
+    ],
+)
+def test_a_model_chooses_the_tile_of_warpgroups(sizes, features):
+    machine = CudaBackend().machine(Target.parse("cuda-mma-sp:arch=sm_90a"))
+    for dtype in ("float16", "int8"):
+        chosen = choose_n_m_tile(machine, dtype, ProductSizes(*sizes))
+        assert chosen.tile.features == features
 
 
 @pytest.mark.parametrize("architecture", ["sm_80", "sm_86", "sm_87", "sm_89", "sm_90", "sm_120"])
@@ -105,7 +129,7 @@ def test_elements_of_16_bits_have_small_tiles_and_staged_ones(architecture):
 
 def test_a_block_has_the_shared_memory_of_the_stages():
     for intrinsic in PRODUCT_INTRINSICS:
-        if not intrinsic.is_staged:
+        if not intrinsic.stages:
             continue
         kernel = lower_to_flat(parse_module(n_m_intrinsic(intrinsic).implementation))
         buffers = allocations(stmts(kernel.functions[0].body))
@@ -115,7 +139,8 @@ def test_a_block_has_the_shared_memory_of_the_stages():
             if buffer.scope == "shared"
         )
         for architecture in ARCHITECTURES.values():
-            if architecture.number >= 80:
+            has_instruction = not intrinsic.is_of_warpgroup or architecture.has_warpgroups
+            if architecture.number >= 80 and has_instruction:
                 assert intrinsic.stages * stage <= architecture.block_memory
 
 

@@ -62,34 +62,43 @@ _STAGED_IMPLEMENTATION = """
             for i, j in T.grid(128, {tile}):
                 S[i, j] = T.{sums}(0)
             for q_0 in T.serial((groups + {tile_groups} - 1) // {tile_groups}, annotations={{"pipeline": {stages}}}):
-                X = T.alloc_buffer((128, {tile_groups} * 2), "{dtype}", scope="shared")
-                W = T.alloc_buffer((128, {tile_groups} * 2), "uint8", scope="shared")
+                X = T.alloc_buffer((128, {row_slots}), "{dtype}", scope="shared")
+                W = T.alloc_buffer((128, {row_slots}), "uint8", scope="shared")
                 Y = T.alloc_buffer(({stored_b}), "{dtype}", scope="shared")
                 for t in T.thread_binding(256, thread="threadIdx.x"):
+{filled_a}
+                    for r in T.serial({index_chunks} // 2):
+                        if i_0 * 128 + (r * 256 + t) // {index_chunks} < rows and q_0 * {tile_groups} + t % {index_chunks} * {index_groups} + {index_groups} <= groups:
+                            for v in T.serial(16):
+                                W[(r * 256 + t) // {index_chunks}, t % {index_chunks} * 16 + v] = E[i_0 * 128 + (r * 256 + t) // {index_chunks}, q_0 * {tile_groups} + t % {index_chunks} * {index_groups} + {v}]
+                        else:
+                            for v in T.serial(16):
+                                W[(r * 256 + t) // {index_chunks}, t % {index_chunks} * 16 + v] = T.if_then_else(i_0 * 128 + (r * 256 + t) // {index_chunks} < rows and q_0 * {tile_groups} + t % {index_chunks} * {index_groups} + {group_of_v} < groups, E[i_0 * 128 + (r * 256 + t) // {index_chunks}, q_0 * {tile_groups} + t % {index_chunks} * {index_groups} + {v}], {first_unit_of_v})
+{filled_b}
+                M = T.alloc_buffer((128, {tile_groups}{unit_shape}), "uint8", scope="fragment")
+                for i_2, q_2{s} in T.grid(128, {tile_groups}{unit_shape}):
+                    M[i_2, q_2{s}] = W[i_2, {slot_of_2}]
+{fragments}                for i_3, q_3{s}, j_2 in T.grid(128, {tile_groups}{unit_shape}, {tile}):
+                    S[i_3, j_2] = S[i_3, j_2] + {x} * {y}
+            for i_4, j_3 in T.grid(128, {tile}):
+                if i_0 * 128 + i_4 < rows and j_0 * {tile} + j_3 < features:
+                    C[i_0 * 128 + i_4, j_0 * {tile} + j_3] = C[i_0 * 128 + i_4, j_0 * {tile} + j_3] + S[i_4, j_3]
+"""  # noqa: E501  (scripts have no line breaks inside an expression)
+_CHUNKS_OF_A = """\
                     for r in T.serial(2):
                         if i_0 * 128 + r * 64 + t // 4 < rows and q_0 * {tile_groups} + t % 4 * {chunk_groups} + {chunk_groups} <= groups:
                             for v in T.serial({chunk}):
                                 X[r * 64 + t // 4, t % 4 * {chunk} + v] = A[i_0 * 128 + r * 64 + t // 4, q_0 * {tile_groups} + t % 4 * {chunk_groups} + v // 2, v % 2]
                         else:
                             for v in T.serial({chunk}):
-                                X[r * 64 + t // 4, t % 4 * {chunk} + v] = T.if_then_else(i_0 * 128 + r * 64 + t // 4 < rows and q_0 * {tile_groups} + t % 4 * {chunk_groups} + v // 2 < groups, A[i_0 * 128 + r * 64 + t // 4, q_0 * {tile_groups} + t % 4 * {chunk_groups} + v // 2, v % 2], T.{dtype}(0))
-                    for r in T.serial({index_chunks} // 2):
-                        if i_0 * 128 + (r * 256 + t) // {index_chunks} < rows and q_0 * {tile_groups} + t % {index_chunks} * 8 + 8 <= groups:
-                            for v in T.serial(16):
-                                W[(r * 256 + t) // {index_chunks}, t % {index_chunks} * 16 + v] = E[i_0 * 128 + (r * 256 + t) // {index_chunks}, q_0 * {tile_groups} + t % {index_chunks} * 8 + v // 2, v % 2]
-                        else:
-                            for v in T.serial(16):
-                                W[(r * 256 + t) // {index_chunks}, t % {index_chunks} * 16 + v] = T.if_then_else(i_0 * 128 + (r * 256 + t) // {index_chunks} < rows and q_0 * {tile_groups} + t % {index_chunks} * 8 + v // 2 < groups, E[i_0 * 128 + (r * 256 + t) // {index_chunks}, q_0 * {tile_groups} + t % {index_chunks} * 8 + v // 2, v % 2], T.cast(v % 2, "uint8"))
-{filled_b}
-                M = T.alloc_buffer((128, {tile_groups}, 2), "uint8", scope="fragment")
-                for i_2, q_2, s in T.grid(128, {tile_groups}, 2):
-                    M[i_2, q_2, s] = W[i_2, 2 * q_2 + s]
-{fragments}                for i_3, q_3, s, j_2 in T.grid(128, {tile_groups}, 2, {tile}):
-                    S[i_3, j_2] = S[i_3, j_2] + {x} * {y}
-            for i_4, j_3 in T.grid(128, {tile}):
-                if i_0 * 128 + i_4 < rows and j_0 * {tile} + j_3 < features:
-                    C[i_0 * 128 + i_4, j_0 * {tile} + j_3] = C[i_0 * 128 + i_4, j_0 * {tile} + j_3] + S[i_4, j_3]
+                                X[r * 64 + t // 4, t % 4 * {chunk} + v] = T.if_then_else(i_0 * 128 + r * 64 + t // 4 < rows and q_0 * {tile_groups} + t % 4 * {chunk_groups} + v // 2 < groups, A[i_0 * 128 + r * 64 + t // 4, q_0 * {tile_groups} + t % 4 * {chunk_groups} + v // 2, v % 2], T.{dtype}(0))\
 """  # noqa: E501  (scripts have no line breaks inside an expression)
+"""Asynchronous copies of A, of 16 bytes."""
+_ROUNDED_A = """\
+                    for r in T.serial({row_slots} // 2):
+                        X[(r * 256 + t) // {row_slots}, (r * 256 + t) % {row_slots}] = T.if_then_else(i_0 * 128 + (r * 256 + t) // {row_slots} < rows and q_0 * {tile_groups} + (r * 256 + t) % {row_slots} < groups, T.tf32(A[i_0 * 128 + (r * 256 + t) // {row_slots}, q_0 * {tile_groups} + (r * 256 + t) % {row_slots}]), T.{dtype}(0))\
+"""  # noqa: E501  (scripts have no line breaks inside an expression)
+"""Copies of A that round to TF32: instructions cut what is in shared memory."""
 _FRAGMENTS = """\
                 F = T.alloc_buffer((128, {tile_groups}, 2), "{dtype}", scope="fragment")
                 G = T.alloc_buffer(({tile_depth}, {tile}), "{dtype}", scope="fragment")
@@ -111,11 +120,15 @@ _ROWS_OF_B = """\
 """Copies of B, whose rows are contiguous in shared memory, too."""
 _COLUMNS_OF_B = """\
                     for r in T.serial({tile_depth} * {tile} // 256):
-                        Y[(r * 256 + t) % {tile}, (r * 256 + t) // {tile}] = T.if_then_else(q_0 * {tile_depth} + (r * 256 + t) // {tile} < groups * 4 and j_0 * {tile} + (r * 256 + t) % {tile} < features, B[q_0 * {tile_depth} + (r * 256 + t) // {tile}, j_0 * {tile} + (r * 256 + t) % {tile}], T.{dtype}(0))\
+                        Y[(r * 256 + t) % {tile}, (r * 256 + t) // {tile}] = T.if_then_else(q_0 * {tile_depth} + (r * 256 + t) // {tile} < groups * {group} and j_0 * {tile} + (r * 256 + t) % {tile} < features, {stored_element_of_b}, T.{dtype}(0))\
 """  # noqa: E501  (scripts have no line breaks inside an expression)
 """Copies of B, whose columns are contiguous in shared memory."""
-_STEPS = 2
-"""The instructions along the depth of a tile in shared memory."""
+_ELEMENT_OF_B = (
+    "B[q_0 * {tile_depth} + (r * 256 + t) // {tile}, j_0 * {tile} + (r * 256 + t) % {tile}]"
+)
+_STEPS, _ROUNDED_STEPS = 2, 4
+"""The instructions along the depth of a tile in shared memory. In TF32, a row then has two chunks of
+indices."""
 _CHUNK_BYTES = 16
 """The bytes of the largest asynchronous copy."""
 _TRANSPOSED_BITS = 16
@@ -157,26 +170,39 @@ def _staged_intrinsic(
     """Return an intrinsic whose tiles of 128 rows eight warps compute, with operands in shared memory. The
     rows of B are contiguous there for elements of 16 bits, as in the matrix, else its columns, which
     instructions then need. Two warpgroups multiply them, or warps do, which load them to fragments."""
-    depth, tile, row = _STEPS * product.depth, int(texts["tile"]), texts["row_of_y"]
+    has_slots, tile, row = product.pattern.slots > 1, int(texts["tile"]), texts["row_of_y"]
+    depth = product.depth * (_STEPS if has_slots else _ROUNDED_STEPS)
     groups, bits = depth // product.pattern.group, SCALARS[product.stored_dtype].bits
+    slots = groups * product.pattern.slots
     chunk, by_row = _CHUNK_BYTES * 8 // bits, bits == _TRANSPOSED_BITS
-    x, y = "X[i_3, 2 * q_3 + s]", f"Y[{row}, j_2]" if by_row else f"Y[j_2, {row}]"
-    if not product.is_of_warpgroup:
-        x, y = "F[i_3, q_3, s]", f"G[{row}, j_2]"
-    texts = texts | {
+    texts |= {
         "tile_groups": str(groups),
+        "row_slots": str(slots),
         "tile_depth": str(depth),
         "stages": str(product.stages),
         "stored_b": f"{depth}, {tile}" if by_row else f"{tile}, {depth}",
         "chunk": str(chunk),
         "chunk_groups": str(chunk // 2),
-        "index_chunks": str(groups * 2 // _CHUNK_BYTES),
+        "index_chunks": str(slots // _CHUNK_BYTES),
+        "index_groups": str(_CHUNK_BYTES // product.pattern.slots),
+        "v": "v // 2, v % 2" if has_slots else "v",
+        "group_of_v": "v // 2" if has_slots else "v",
+        "first_unit_of_v": 'T.cast(v % 2, "uint8")' if has_slots else "T.uint8(0)",
+        "slot_of_2": "2 * q_2 + s" if has_slots else "q_2",
         "row_chunks": str(tile // chunk),
         "k": f"(r * 256 + t) // {tile // chunk}",
         "first": f"(r * 256 + t) % {tile // chunk} * {chunk}",
-        "x": _factor(x, product),
-        "y": _factor(y, product),
     }
+    x, y = "X[i_3, 2 * q_3 + s]" if has_slots else "X[i_3, q_3]", f"Y[j_2, {row}]"
+    if by_row:
+        y = f"Y[{row}, j_2]"
+    if not product.is_of_warpgroup:
+        x, y = "F[i_3, q_3, s]", f"G[{row}, j_2]"
+    texts |= {"x": _factor(x, product), "y": _factor(y, product)}
+    # Only elements that are copied unchanged are copied asynchronously.
+    of_b = _ELEMENT_OF_B.format(**texts)
+    texts["stored_element_of_b"] = of_b if has_slots else _factor(of_b, product)
+    texts["filled_a"] = (_CHUNKS_OF_A if has_slots else _ROUNDED_A).format(**texts)
     texts["filled_b"] = (_ROWS_OF_B if by_row else _COLUMNS_OF_B).format(**texts)
     texts["fragments"] = "" if product.is_of_warpgroup else _FRAGMENTS.format(**texts)
     header = _HEADER.format(**texts) + _facts(product)

@@ -34,9 +34,12 @@ load the fewest bytes of shared memory for it. The sums are 64 registers of a la
 STAGES, WARPGROUP_STAGES = 3, 4
 """The tiles of operands in shared memory: one is multiplied, and two are filled. One more may still be read
 by warpgroups. Three of float16 have 84 KiB, which a block has on all architectures from sm_80 on."""
-WARPGROUP_TILE = 128
-"""The features of a tile that two warpgroups compute: two blocks fit a multiprocessor. A tile of 256 features
-has no spills, either (188 registers), and moves a fifth fewer bytes, but only one block fits."""
+WARPGROUP_TILES = (64, 128, 256)
+"""The features of the tiles that two warpgroups compute: the more, the fewer bytes are moved for a product,
+and the fewer blocks have work. None has spills (188 registers for 256), and two blocks with 128 fit a
+multiprocessor."""
+ROUNDED_TILES = WARPGROUP_TILES[:2]
+"""Those in TF32, whose elements of 32 bits leave no shared memory for more."""
 
 
 class ProductIntrinsic(msgspec.Struct, frozen=True):
@@ -54,6 +57,8 @@ class ProductIntrinsic(msgspec.Struct, frozen=True):
     """True if four warps multiply together, with B in shared memory (`wgmma`)."""
     is_staged: bool = False
     """True if eight warps multiply tiles that are staged in shared memory."""
+    features: int = STAGED_TILE
+    """The features of a tile of warpgroups."""
 
     @property
     def name(self) -> str:
@@ -63,7 +68,8 @@ class ProductIntrinsic(msgspec.Struct, frozen=True):
             kind = "wgmma_sp_product"
         if self.is_staged:
             kind = "mma_sp_staged_product"
-        return f"{kind}_{self.operands}"
+        size = "" if self.features == STAGED_TILE else f"_{self.features}"
+        return f"{kind}_{self.operands}{size}"
 
     @property
     def stages(self) -> int:
@@ -93,13 +99,13 @@ class ProductIntrinsic(msgspec.Struct, frozen=True):
     @property
     def warpgroup_instruction(self) -> WarpgroupInstruction:
         """The instruction of one that four warps execute."""
-        return warpgroup_instruction(WARPGROUP_TILE, self.operands, self.operands, self.sums)
+        return warpgroup_instruction(self.features, self.operands, self.operands, self.sums)
 
     @property
     def tile(self) -> ProductTile:
         """The tile of the result that a block of threads computes by an N:M matrix."""
         if self.is_of_warpgroup:
-            return ProductTile(STAGED_TILE_ROWS, WARPGROUP_TILE, is_of_warpgroups=True)
+            return ProductTile(STAGED_TILE_ROWS, self.features, is_of_warpgroups=True)
         if self.is_staged:
             return ProductTile(STAGED_TILE_ROWS, STAGED_TILE, warp_part=STAGED_WARP_PART)
         size = PAIRED_TILE if self.pattern.unit_columns > 1 else TILE
@@ -137,12 +143,19 @@ PRODUCT_INTRINSICS = (
     ProductIntrinsic("uint4", 128, is_sparse=True),
     ProductIntrinsic("float16", 32, is_sparse=True, is_staged=True),
     ProductIntrinsic("bfloat16", 32, is_sparse=True, is_staged=True),
-    ProductIntrinsic("float16", 32, is_sparse=True, is_of_warpgroup=True),
-    ProductIntrinsic("bfloat16", 32, is_sparse=True, is_of_warpgroup=True),
-    ProductIntrinsic("int8", 64, is_sparse=True, is_of_warpgroup=True),
-    ProductIntrinsic("uint8", 64, is_sparse=True, is_of_warpgroup=True),
-    ProductIntrinsic("float8_e4m3", 64, is_sparse=True, is_of_warpgroup=True),
-    ProductIntrinsic("float8_e5m2", 64, is_sparse=True, is_of_warpgroup=True),
+    *(
+        ProductIntrinsic(operands, depth, is_sparse=True, is_of_warpgroup=True, features=features)
+        for operands, depth, tiles in (
+            ("float16", 32, WARPGROUP_TILES),
+            ("bfloat16", 32, WARPGROUP_TILES),
+            ("int8", 64, WARPGROUP_TILES),
+            ("uint8", 64, WARPGROUP_TILES),
+            ("tfloat32", 16, ROUNDED_TILES),
+            ("float8_e4m3", 64, WARPGROUP_TILES),
+            ("float8_e5m2", 64, WARPGROUP_TILES),
+        )
+        for features in tiles
+    ),
 )
 
 

@@ -8,7 +8,12 @@ from warpgroup_programs import compiled, ptx_of, warpgroup_text
 
 from gossamer_cuda_mma_sp.backend import CudaBackend
 from gossamer_cuda_mma_sp.instructions.warpgroup_instructions import WARPGROUP_INSTRUCTIONS
+from gossamer_cuda_mma_sp.intrinsics.n_m_intrinsics import n_m_intrinsic
+from gossamer_cuda_mma_sp.intrinsics.product_intrinsics import ProductIntrinsic
 from gossamer_ir.errors import UnsupportedError
+from gossamer_ir.interchange.records import Target
+from gossamer_ir.script import parse_module
+from gossamer_lower import lower_to_flat
 
 COLUMNS = {
     dtype: {instruction.columns for instruction in WARPGROUP_INSTRUCTIONS if instruction.a == dtype}
@@ -107,6 +112,24 @@ def test_constant_sums_and_factors_are_not_in_the_same_registers():
 def test_a_product_without_an_instruction_is_refused(text, target):
     with pytest.raises(UnsupportedError, match="no matrix instruction of four warps") as caught:
         compiled(text, target)
+    assert caught.value.code == "cuda.fragment.instruction"
+
+
+TF32 = n_m_intrinsic(
+    ProductIntrinsic("tfloat32", 16, is_sparse=True, is_of_warpgroup=True), tile=32
+).implementation
+
+
+@pytest.mark.parametrize("name", ["A", "B"])
+def test_operands_that_are_not_rounded_when_they_are_stored_are_refused(name):
+    """The instruction cuts the last bits off."""
+    module = lower_to_flat(parse_module(TF32))
+    target = Target.parse("cuda-mma-sp:arch=sm_90a")
+    assert "m64n32k16.f32.tf32.tf32" in CudaBackend().texts(module, target)["ptx"]
+    unrounded = re.sub(rf"T\.tf32\(({name}\[[^]]*\])\)", r"\1", TF32)
+    assert unrounded != TF32
+    with pytest.raises(UnsupportedError, match="no matrix instruction of four warps") as caught:
+        CudaBackend().texts(lower_to_flat(parse_module(unrounded)), target)
     assert caught.value.code == "cuda.fragment.instruction"
 
 

@@ -20,6 +20,7 @@ from gossamer_cuda_mma_sp.codegen.fragments.fragment_table import (
 )
 from gossamer_cuda_mma_sp.codegen.fragments.matrix_products import MatrixProduct, matrix_product
 from gossamer_cuda_mma_sp.codegen.fragments.warpgroup_loops import (
+    rounded_buffers,
     warpgroup_instruction_of,
     warpgroup_loop,
 )
@@ -56,8 +57,9 @@ def plan_fragments(function: Function, gpu: Gpu) -> FragmentTable:
     products = [
         product for loop in loops if (product := matrix_product(loop, buffers, shared)) is not None
     ]
+    rounded = rounded_buffers(every)
     instructions = {
-        product: warpgroup_instruction_of(product, buffers, gpu)
+        product: warpgroup_instruction_of(product, buffers, gpu, rounded=rounded)
         if product.b_is_shared
         else _required_instruction(product, buffers, gpu)
         for product in dict.fromkeys(products)

@@ -6,7 +6,7 @@ all rows at the same place are stored one after the other (`swizzle_shared`).
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Set
 
 from gossamer_cuda_mma_sp.codegen.fragments.fragment_table import FragmentTable
 from gossamer_cuda_mma_sp.codegen.fragments.matrix_products import MatrixProduct
@@ -24,28 +24,58 @@ from gossamer_cuda_mma_sp.instructions.warpgroup_instructions import (
     WarpgroupInstruction,
 )
 from gossamer_cuda_mma_sp.target.gpu import Gpu
-from gossamer_ir.core.build import add, binary, floordiv, index, integer_value, mul
+from gossamer_ir.core.build import add, binary, floordiv, index, integer_value, mul, zero_of
 from gossamer_ir.core.dtypes import DType
 from gossamer_ir.errors import UnsupportedError
-from gossamer_ir.nodes import Buffer, Cast, Expr, For, Load, Store
+from gossamer_ir.nodes import (
+    Buffer,
+    Call,
+    Cast,
+    Const,
+    Expr,
+    For,
+    IfThenElse,
+    Load,
+    Stmt,
+    Store,
+)
 from gossamer_llvm import WarpgroupProduct, warp_loop
 
 _TFLOAT32 = "tfloat32"
 """The instruction cuts float32 in shared memory to TF32, and does not round it."""
 
 
+def rounded_buffers(body: Iterable[Stmt]) -> frozenset[str]:
+    """Return the buffers to which statements store only values that are rounded to TF32."""
+    stores = [stmt for stmt in body if isinstance(stmt, Store)]
+    others = {store.buffer for store in stores if not _is_rounded(store.value)}
+    return frozenset(store.buffer for store in stores) - others
+
+
+# Other expressions: they may have more bits.
+def _is_rounded(value: Expr) -> bool:
+    match value:
+        case Call(function="tf32"):
+            return True
+        case IfThenElse():
+            return _is_rounded(value.if_true) and _is_rounded(value.if_false)
+        case Const():
+            return value == zero_of(value.dtype)
+    return False
+
+
 def warpgroup_instruction_of(
-    product: MatrixProduct, buffers: Mapping[str, Buffer], gpu: Gpu
+    product: MatrixProduct, buffers: Mapping[str, Buffer], gpu: Gpu, *, rounded: Set[str]
 ) -> WarpgroupInstruction:
-    """Return the instruction for a product that has the most columns; several of it have all. Raises
-    `UnsupportedError` (`cuda.fragment.instruction`) if the GPU has none for the dtypes, the shape, or the
-    order of B."""
+    """Return the instruction for a product that has the most columns; several of it have all. In TF32, it
+    needs both operands in shared memory, `rounded` when they are stored. Raises `UnsupportedError`
+    (`cuda.fragment.instruction`) if the GPU has none for the dtypes, the shape, or the order of B."""
     wanted = (*product.operands, buffers[product.accumulator].dtype)
     suitable = [
         instruction
         for instruction in WARPGROUP_INSTRUCTIONS
         if (instruction.a, instruction.b, instruction.accumulator) == wanted
-        and instruction.a != _TFLOAT32
+        and (instruction.a != _TFLOAT32 or {product.a, product.b} <= rounded)
         and instruction.is_on(gpu)
         and (product.b_is_by_k or instruction.can_transpose)
         and product.rows % WARPGROUP_ROWS == product.depth % instruction.depth == 0
@@ -58,8 +88,8 @@ def warpgroup_instruction_of(
             f"sparse {product.rows} by {product.depth} matrix of {product.operands[0]} times "
             f"{product.operands[1]} in shared memory, with {product.columns} columns, into {wanted[-1]}.",
             hint="Use an architecture with warpgroups, multiples of 64 rows and of 8 columns, and the "
-            "columns of B as rows in shared memory unless it has elements of 16 bits; or copy B to a "
-            "fragment.",
+            "columns of B as rows in shared memory unless it has elements of 16 bits; in TF32, round A and B "
+            "by `T.tf32` when they are stored there. Or copy B to a fragment.",
         )
     return max(suitable, key=lambda instruction: instruction.columns)
 
