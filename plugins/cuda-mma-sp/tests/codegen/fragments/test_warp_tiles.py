@@ -76,6 +76,14 @@ def test_threads_that_cannot_hold_a_tile_are_refused(shape, threads):
     assert caught.value.code == "cuda.fragment.threads"
 
 
+def test_kernels_whose_warps_differ_in_number_are_refused():
+    text = warp_tile_text("float16", (32, 16, 32), threads=64, is_sparse=False)
+    start = text.index("    for block")
+    other = text[start:].replace("(64, thread", "(32, thread").replace("// 64", "// 32")
+    with pytest.raises(UnsupportedError, match="by 1 warp in one kernel, and by 2 warps in"):
+        compiled(text + other)
+
+
 @pytest.mark.parametrize("architecture", ["sm_80", "sm_86", "sm_89", "sm_90", "sm_120"])
 def test_the_machine_code_has_the_instructions(architecture, tmp_path):
     text = ptx_of(

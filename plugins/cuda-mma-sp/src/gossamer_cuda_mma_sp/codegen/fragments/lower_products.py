@@ -36,6 +36,7 @@ from gossamer_ir.core.limits import WARP_LANES
 from gossamer_ir.core.statement_kinds import effects_of
 from gossamer_ir.errors import UnsupportedError
 from gossamer_ir.nodes import Buffer, For, Function, Load, Stmt, Store, Var
+from gossamer_ir.support.message_texts import amount
 from gossamer_ir.traversal.buffer_definitions import allocations
 from gossamer_ir.traversal.names import namer_of
 from gossamer_ir.traversal.walk import stmts
@@ -71,6 +72,7 @@ def plan_fragments(function: Function, gpu: Gpu) -> FragmentTable:
         product: _tiles(product, instruction, threads[product])
         for product, instruction in instructions.items()
     }
+    _require_as_many_warps(tiles)
     layouts = _layouts_in_all(buffers, instructions, tiles, lane)
     arrays = {buffer.name: buffer for buffer in function.buffers if isinstance(buffer, Buffer)}
     return FragmentTable(buffers, shared, arrays, layouts, instructions, tiles, lane, namer)
@@ -111,6 +113,17 @@ def _require_one_kind(instructions: Mapping[MatrixProduct, TiledInstruction]) ->
             "cuda.fragment.product",
             "Some products of the program read B in shared memory, and others in fragments.",
             hint="Four warps multiply by one in shared memory, one warp by others: use one kind.",
+        )
+
+
+def _require_as_many_warps(tiles: Mapping[MatrixProduct, TileCounts]) -> None:
+    counts = sorted({of_product.warps for of_product in tiles.values()})
+    if len(counts) > 1:
+        raise UnsupportedError(
+            "cuda.fragment.product",
+            f"The fragments of the program are held by {amount(counts[0], 'warp')} in one kernel, and by "
+            f"{amount(counts[-1], 'warp')} in another one.",
+            hint=f"Copy operands by as many threads along '{LANE_AXIS}' in all kernels with fragments.",
         )
 
 
