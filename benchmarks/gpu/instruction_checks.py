@@ -59,7 +59,8 @@ def instruction_name(instruction: MatrixInstruction, selector: int) -> str:
     dtypes = f"{instruction.a} {instruction.b} {instruction.accumulator}"
     kind = "mma.sp" if instruction.is_sparse else "mma"
     chosen = f" selector {selector}" if instruction.is_sparse else ""
-    return f"{kind} m16n8k{instruction.depth} {dtypes}{chosen}"
+    limited = " satfinite" if instruction.saturates else ""
+    return f"{kind} m16n8k{instruction.depth} {dtypes}{limited}{chosen}"
 
 
 def check_instructions(target: str, first: int, count: int) -> None:

@@ -76,7 +76,8 @@ def use_name(use: WarpgroupUse) -> str:
         f"in shared memory by {_order(by_k=use.a_is_by_k)}" if use.a_is_shared else "in registers"
     )
     order = _order(by_k=use.b_is_by_k)
-    return f"wgmma.sp {shape} {dtypes} selector {use.selector}, A {place}, B by {order}"
+    limited = " satfinite" if product.saturates else ""
+    return f"wgmma.sp {shape} {dtypes}{limited} selector {use.selector}, A {place}, B by {order}"
 
 
 def _order(*, by_k: bool) -> str:

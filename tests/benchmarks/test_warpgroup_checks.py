@@ -36,8 +36,8 @@ FORMS = {
 
 def test_every_instruction_is_checked_in_all_of_its_ways():
     uses = checked_uses(GPU)
-    assert len({use.instruction.ptx_name for use in uses}) == 456
-    assert len({use_name(use) for use in uses}) == len(uses) == 1936
+    assert len({use.instruction.ptx_name for use in uses}) == 528
+    assert len({use_name(use) for use in uses}) == len(uses) == 2080
     assert checked_uses(gpu_of(Target.parse("cuda-mma-sp:arch=sm_90"))) == ()
 
 

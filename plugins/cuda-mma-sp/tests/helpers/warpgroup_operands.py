@@ -71,11 +71,12 @@ def place_matrix(image, start, elements, *, span, is_k_major):
 class WarpgroupProblem:
     """Random operands of a use of an instruction, and the product."""
 
-    def __init__(self, use, *, a_span=16, b_span=16, seed=0):
+    def __init__(self, use, *, a_span=16, b_span=16, seed=0, sums=None):
         rng, product = np.random.default_rng(seed), use.instruction
         left, left_integers = random_n_m(rng, (ROWS, product.depth), product.a)
         right, right_integers = random_elements(rng, (product.depth, product.columns), product.b)
-        sums = rng.integers(-9, 9, (ROWS, product.columns))
+        if sums is None:
+            sums = rng.integers(-9, 9, (ROWS, product.columns))
         self.use, self.initial = use, sums
         self.expected = left_integers @ right_integers + sums
         matrix = compress(left, product.a, metadata_dtype="int8")

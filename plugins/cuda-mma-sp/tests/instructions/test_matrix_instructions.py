@@ -25,7 +25,8 @@ def test_ptxas_assembles_every_instruction_that_a_gpu_has(name, tmp_path):
     for each in legal:
         kind = "mma.sp::ordered_metadata" if each.is_sparse else "mma"
         a, b, sums = (PTX_TYPES[dtype] for dtype in (each.a, each.b, each.accumulator))
-        assert f"{kind}.sync.aligned.m16n8k{each.depth}.row.col.{sums}.{a}.{b}.{sums}" in text
+        ways = "row.col.satfinite" if each.saturates else "row.col"
+        assert f"{kind}.sync.aligned.m16n8k{each.depth}.{ways}.{sums}.{a}.{b}.{sums}" in text
     assembled(text, name, tmp_path)
 
 
@@ -43,6 +44,7 @@ def test_an_instruction_that_ptxas_emulates_is_not_chosen():
         return matrix_instruction(dtype, dtype, sums, depth=128, is_sparse=True, gpu=gpu(name))
 
     assert chosen("sm_80", "int4", "int32").depth == 128
+    assert not chosen("sm_80", "int8", "int32").saturates
     assert chosen("sm_90", "int4", "int32") is None
     assert chosen("sm_89", "float8_e4m3", "float32").depth == 64
     assert chosen("sm_100", "float8_e4m3", "float32") is None

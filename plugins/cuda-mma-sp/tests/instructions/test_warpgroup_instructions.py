@@ -6,6 +6,7 @@ import pytest
 from assembler import assembled
 from cuda_toolchain import toolchain_program
 from disassembler import count_of, opcodes
+from msgspec.structs import replace
 from warpgroup_operands import GPU
 
 from benchmarks.gpu.instruction_kernels.warpgroup_kernels import (
@@ -50,7 +51,7 @@ def test_ptxas_assembles_every_use_of_every_instruction(tmp_path):
         for number, instruction in enumerate(WARPGROUP_INSTRUCTIONS)
     ]
     text = HEADER + "".join(kernels)
-    assert text.count("wgmma.mma_async.sp") == 1936
+    assert text.count("wgmma.mma_async.sp") == 2080
     assembled(text, "sm_90a", tmp_path)
 
 
@@ -84,6 +85,16 @@ def test_ptxas_assembles_nothing_else(old, new, tmp_path):
 )
 def test_an_instruction_is_one_of_the_hardware(columns, a, sums, opcode, tmp_path):
     instruction = warpgroup_instruction(columns, a, a, sums)
+    require_opcode(instruction, opcode, tmp_path)
+
+
+def test_sums_that_saturate_are_those_of_the_hardware(tmp_path):
+    wrapping = warpgroup_instruction(64, "int8", "int8", "int32")
+    assert not wrapping.saturates
+    require_opcode(replace(wrapping, saturates=True), "IGMMA.SP.64x64x64.S8.S8.SAT", tmp_path)
+
+
+def require_opcode(instruction, opcode, tmp_path):
     counts = opcodes(warpgroup_kernels_ptx([WarpgroupUse(instruction)], GPU), "sm_90a", tmp_path)
     assert count_of(counts, opcode) == 1
 

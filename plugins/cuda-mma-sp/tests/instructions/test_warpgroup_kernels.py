@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from assembler import assembled
 from disassembler import assembled_without_spills
+from msgspec.structs import replace
 from warpgroup_operands import GPU, WarpgroupProblem
 
 from benchmarks.gpu.instruction_kernels.warpgroup_kernels import WarpgroupUse, warpgroup_kernels_ptx
@@ -21,6 +22,19 @@ def test_the_kernel_of_the_widest_instruction_has_no_spills(tmp_path):
 def test_ptxas_does_not_serialize_the_products(tmp_path):
     said = assembled(warpgroup_kernels_ptx([WarpgroupUse(WIDEST)], GPU), "sm_90a", tmp_path)
     assert "serialized" not in said
+
+
+@pytest.mark.parametrize("saturates", [False, True])
+def test_sums_of_integers_saturate_or_wrap(saturates):
+    limits = np.iinfo(np.int32)
+    sums = np.tile([limits.min + 3, limits.max - 3], (64, 4))
+    use = WarpgroupUse(replace(NARROW, saturates=saturates))
+    problem = WarpgroupProblem(use, sums=sums)
+    exact = problem.expected
+    assert (exact < limits.min).any()
+    assert (exact > limits.max).any()
+    expected = exact.clip(limits.min, limits.max) if saturates else exact.astype(np.int32)
+    np.testing.assert_array_equal(problem.run(), expected)
 
 
 @pytest.mark.parametrize("selector", [0, 1])

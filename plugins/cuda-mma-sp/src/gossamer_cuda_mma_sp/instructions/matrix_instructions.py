@@ -62,6 +62,8 @@ class MatrixInstruction(msgspec.Struct, frozen=True):
     architecture: int = 80
     ptx: str = SPARSE_PTX
     emulated_on: tuple[int, ...] = ()
+    saturates: bool = False
+    """Whether sums of int32 stay at the least or the greatest number (`.satfinite`); else they wrap."""
 
     @property
     def is_sparse(self) -> bool:
@@ -107,7 +109,8 @@ class MatrixInstruction(msgspec.Struct, frozen=True):
     def intrinsic(self) -> str:
         """The name of the intrinsic of LLVM."""
         kind = "mma.sp.ordered.metadata" if self.is_sparse else "mma"
-        return f"llvm.nvvm.{kind}.m16n8k{self.depth}.row.col.{self._types}"
+        limited = ".satfinite" if self.saturates else ""
+        return f"llvm.nvvm.{kind}.m16n8k{self.depth}.row.col{limited}.{self._types}"
 
     @property
     def _types(self) -> str:
@@ -132,20 +135,38 @@ def _all() -> Iterator[MatrixInstruction]:
     for shape in DENSE_SHAPES:
         for depth in shape.depths:
             for a, b, sums in _dtypes(shape.operands, shape.accumulators):
-                yield MatrixInstruction(
-                    depth, a, b, sums, architecture=shape.architecture, ptx=shape.ptx
-                )
+                for saturates in saturations(sums):
+                    yield MatrixInstruction(
+                        depth,
+                        a,
+                        b,
+                        sums,
+                        architecture=shape.architecture,
+                        ptx=shape.ptx,
+                        saturates=saturates,
+                    )
     for sparse in SPARSE_INSTRUCTIONS:
         for a, b, sums in _dtypes(sparse.operands, sparse.accumulators):
-            yield MatrixInstruction(
-                sparse.depth,
-                a,
-                b,
-                sums,
-                sparse.selectors,
-                architecture=sparse.architecture,
-                emulated_on=sparse.emulated_on,
-            )
+            for saturates in saturations(sums):
+                yield MatrixInstruction(
+                    sparse.depth,
+                    a,
+                    b,
+                    sums,
+                    sparse.selectors,
+                    architecture=sparse.architecture,
+                    emulated_on=sparse.emulated_on,
+                    saturates=saturates,
+                )
+
+
+def saturations(accumulator: str) -> tuple[bool, ...]:
+    """Return whether the sums of instructions with an accumulator saturate: those of integers may.
+
+    >>> saturations("float32"), saturations("int32")
+    ((False,), (False, True))
+    """
+    return (False, True) if accumulator == "int32" else (False,)
 
 
 def _dtypes(
@@ -164,14 +185,15 @@ MATRIX_INSTRUCTIONS = tuple(_all())
 def matrix_instruction(
     a: str, b: str, accumulator: str, *, depth: int, is_sparse: bool, gpu: Gpu
 ) -> MatrixInstruction | None:
-    """Return the instruction of the largest depth that divides the depth of a tile; None if a GPU has
-    none."""
+    """Return the instruction of the largest depth that divides the depth of a tile, whose sums wrap; None if
+    a GPU has none."""
     fitting = [
         instruction
         for instruction in MATRIX_INSTRUCTIONS
         if (instruction.a, instruction.b, instruction.accumulator, instruction.is_sparse)
         == (a, b, accumulator, is_sparse)
         and depth % instruction.depth == 0
+        and not instruction.saturates
         and instruction.is_on(gpu)
         and not instruction.is_emulated_on(gpu)
     ]

@@ -10,7 +10,11 @@ from collections.abc import Iterator
 
 import msgspec
 
-from gossamer_cuda_mma_sp.instructions.matrix_instructions import PTX_TYPES, SPARSE_PTX
+from gossamer_cuda_mma_sp.instructions.matrix_instructions import (
+    PTX_TYPES,
+    SPARSE_PTX,
+    saturations,
+)
 from gossamer_cuda_mma_sp.instructions.sparse_instructions import (
     MMA_COLUMNS,
     MMA_ROWS,
@@ -50,6 +54,8 @@ class WarpgroupInstruction(msgspec.Struct, frozen=True):
     a: str
     b: str
     accumulator: str
+    saturates: bool = False
+    """Whether sums of int32 stay at the least or the greatest number (`.satfinite`); else they wrap."""
 
     @property
     def element(self) -> OperandDType:
@@ -111,6 +117,7 @@ class WarpgroupInstruction(msgspec.Struct, frozen=True):
         """The name of the instruction in PTX, with its suffixes."""
         d, a, b = (PTX_TYPES[name] for name in (self.accumulator, self.a, self.b))
         shape = f"m{WARPGROUP_ROWS}n{self.columns}k{self.depth}"
+        shape += ".satfinite" if self.saturates else ""
         return f"wgmma.mma_async.sp.sync.aligned.{shape}.{d}.{a}.{b}"
 
     @property
@@ -159,7 +166,8 @@ def _all() -> Iterator[WarpgroupInstruction]:
                 for sums in accumulators:
                     for columns in range(MMA_COLUMNS, MAX_COLUMNS + 1, MMA_COLUMNS):
                         if sums != "int32" or _has_integers(columns):
-                            yield WarpgroupInstruction(columns, a, b, sums)
+                            for saturates in saturations(sums):
+                                yield WarpgroupInstruction(columns, a, b, sums, saturates)
 
 
 def _has_integers(columns: int) -> bool:
@@ -173,7 +181,7 @@ WARPGROUP_INSTRUCTIONS = tuple(_all())
 
 @typed
 def warpgroup_instruction(columns: int, a: str, b: str, accumulator: str) -> WarpgroupInstruction:
-    """Return the instruction for B with so many columns; raise `ArgumentError` (`n_m.dtype`,
+    """Return the instruction for B with so many columns, whose sums wrap; raise `ArgumentError` (`n_m.dtype`,
     `n_m.instruction`) if there is none.
 
     >>> warpgroup_instruction(24, "int8", "uint8", "int32").depth
@@ -192,6 +200,7 @@ columns; expected 8, 16, 24, 32, 48, 64, 80, 96, 112, 128, 144, 160, 176, 192, 2
         instruction
         for instruction in WARPGROUP_INSTRUCTIONS
         if (instruction.a, instruction.b, instruction.accumulator) == dtypes
+        and not instruction.saturates
     ]
     for instruction in of_dtypes:
         if instruction.columns == columns:

@@ -53,7 +53,8 @@ def suffixes_of(instruction):
     )
     kind = ("sp::ordered_metadata",) if instruction.is_sparse else ()
     shape = f"m16n8k{instruction.depth}"
-    return (*kind, "sync", "aligned", shape, "row", "col", sums, a, b, sums)
+    limited = ("satfinite",) if instruction.saturates else ()
+    return (*kind, "sync", "aligned", shape, "row", "col", *limited, sums, a, b, sums)
 
 
 def metadata_words(rng, instruction, selector):
@@ -104,6 +105,9 @@ def test_the_lanes_of_two_warps_multiply(instruction, selector):
     b = random_registers(rng, instruction.b, instruction.b_registers)
     is_half = instruction.accumulator == "float16"
     c = rng.integers(-4, 5, (64, 4)).astype(instruction.accumulator)
+    limits = np.iinfo(np.int32)
+    if instruction.accumulator == "int32":
+        c = rng.choice([limits.min + 4, 0, limits.max - 4], (64, 4)).astype(np.int32)
     words = c.view(np.uint32)
     registers = {f"a{n}": a[:, n].copy() for n in range(a.shape[1])}
     registers |= {f"b{n}": b[:, n].copy() for n in range(b.shape[1])}
@@ -129,7 +133,11 @@ def test_the_lanes_of_two_warps_multiply(instruction, selector):
         for lane in range(32):
             for number in range(4):
                 at = d_place(lane, number)
-                expected = product[at] + c[32 * warp + lane, number]
+                expected = product[at] + c[32 * warp + lane, number].item()
+                if instruction.saturates:
+                    expected = min(max(expected, limits.min), limits.max)
+                elif instruction.accumulator == "int32":
+                    expected = (expected - limits.min) % (1 << 32) + limits.min
                 assert elements[32 * warp + lane, number] == expected, (lane, number, is_half)
 
 

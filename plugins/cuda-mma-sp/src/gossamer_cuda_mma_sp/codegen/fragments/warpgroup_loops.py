@@ -76,6 +76,7 @@ def warpgroup_instruction_of(
         for instruction in WARPGROUP_INSTRUCTIONS
         if (instruction.a, instruction.b, instruction.accumulator) == wanted
         and (instruction.a != _TFLOAT32 or {product.a, product.b} <= rounded)
+        and not instruction.saturates
         and instruction.is_on(gpu)
         and (product.b_is_by_k or instruction.can_transpose)
         and product.rows % WARPGROUP_ROWS == product.depth % instruction.depth == 0

@@ -100,8 +100,16 @@ def multiply_in_warps(
     old = unpack_accumulator(read(c), instruction.accumulator)
     rows = left.reshape(warps, MMA_ROWS, instruction.depth)
     columns = right.reshape(instruction.depth, warps, MMA_COLUMNS).transpose(1, 0, 2)
-    sums = (rows @ columns + old.reshape(warps, MMA_ROWS, MMA_COLUMNS)).astype(old.dtype)
-    _write(threads, d, sums, lanes)
+    sums = rows @ columns + old.reshape(warps, MMA_ROWS, MMA_COLUMNS)
+    _write(threads, d, stored_sums(sums, instruction), lanes)
+
+
+def stored_sums(sums: Array, instruction: MatrixInstruction | WarpgroupInstruction) -> Array:
+    """Return exact sums in the dtype of the accumulator: integers wrap, or saturate."""
+    if instruction.saturates:
+        limits = np.iinfo(instruction.accumulator)
+        sums = sums.clip(limits.min, limits.max)
+    return sums.astype(instruction.accumulator)
 
 
 def _instruction(suffixes: tuple[str, ...]) -> MatrixInstruction:
@@ -116,8 +124,9 @@ def _instruction(suffixes: tuple[str, ...]) -> MatrixInstruction:
             instruction.b,
             instruction.accumulator,
         )
+        modifiers = ["row", "col", *["satfinite"] * instruction.saturates]
         if parts == (shape, names.get(a), names.get(b), names.get(c)) and (
-            instruction.is_sparse == is_sparse and layouts == ["row", "col"] and c == d
+            instruction.is_sparse == is_sparse and layouts == modifiers and c == d
         ):
             return instruction
     raise InternalError(f"The interpreter does not know 'mma.{'.'.join(suffixes)}'.")

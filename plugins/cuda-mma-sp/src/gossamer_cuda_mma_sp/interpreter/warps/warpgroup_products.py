@@ -23,7 +23,11 @@ from gossamer_cuda_mma_sp.instructions.warpgroup_instructions import (
 from gossamer_cuda_mma_sp.interpreter.grid_threads import GridThreads, items_of
 from gossamer_cuda_mma_sp.interpreter.memory import DeviceFaultError, LaneNumbers
 from gossamer_cuda_mma_sp.interpreter.program import Instruction
-from gossamer_cuda_mma_sp.interpreter.warps.warp_products import element_values, sparse_values
+from gossamer_cuda_mma_sp.interpreter.warps.warp_products import (
+    element_values,
+    sparse_values,
+    stored_sums,
+)
 from gossamer_cuda_mma_sp.n_m.operand_dtypes import operand_dtype_named
 from gossamer_ir.core.limits import WARP_LANES
 from gossamer_ir.errors import ArgumentError, InternalError
@@ -192,5 +196,5 @@ def _sums(registers: Array, product: WarpgroupInstruction) -> Array:
 
 def _sum_registers(result: Array, product: WarpgroupInstruction) -> Array:
     """Return a matrix as registers of the accumulator, lanes by registers."""
-    tiles = pack_accumulator(result.astype(product.accumulator))
+    tiles = pack_accumulator(stored_sums(result, product))
     return tiles.transpose(0, 2, 1, 3).reshape(WARPGROUP_LANES, product.sum_registers)
