@@ -359,7 +359,7 @@ def test_staged_tiles_have_the_same_products(shape):
     np.testing.assert_array_equal(C, groups.reshape(m, n).astype(int) @ B.astype(int) + 1)
 
 
-@pytest.mark.parametrize(("rows", "features", "is_staged"), [(16, 512, False), (2048, 512, True)])
+@pytest.mark.parametrize(("rows", "features", "is_staged"), [(16, 512, False), (4096, 512, True)])
 def test_operators_stage_tiles_where_there_are_enough_rows_and_features(rows, features, is_staged):
     spec = n_m_matrix(n_m_array(rows, 16, "float16")).kernel_spec(
         PROGRAM, dtype="float16", features=features

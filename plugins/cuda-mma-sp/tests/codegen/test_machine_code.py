@@ -123,7 +123,12 @@ def test_a_product_with_a_2_4_matrix_uses_sparse_tensor_cores(architecture, dtyp
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
 def test_a_staged_product_copies_while_it_multiplies(dtype, architecture, tmp_path):
     text = product_kernel(dtype, architecture, STAGED_PRODUCTS)
-    counts = require_instructions(text, architecture, tmp_path)
+    counts = opcodes(text, architecture, tmp_path)
+    # ptxas may merge copies of two branches.
+    assert text.count("cp.async.c") >= count_of(counts, "LDGSTS") >= 2 + 1 + 4
+    assert not count_of(counts, "LDL")
+    assert not count_of(counts, "STL")
+    assert count_of(counts, "LDSM") == text.count("ldmatrix")
     # Each of eight warps has 4 by 4 tiles, and two steps along the depth.
     assert count_of(counts, "HMMA.SP") == text.count("mma.sp::ordered_metadata") == 4 * 4 * 2
     # A and B of these are loaded by four matrices each.

@@ -7,7 +7,8 @@ busy. The model takes the slowest of four, in cycles of all multiprocessors that
 
 * memory: each operand and the result once, at 10 bytes a cycle of each multiprocessor
 * cache: what tiles load, at 47 bytes a cycle of each multiprocessor
-* shared: what warps load from the operands in shared memory, at 128 bytes a cycle of each multiprocessor
+* shared: what warps load from the operands in shared memory, at 128 bytes a cycle of each multiprocessor;
+  each lane loads indices byte by byte, half of them twice, so that a byte takes the time of 8
 * operations: 2 cycles for an instruction, which multiplies 16 by 8 elements of the result, of 256 bits of
   dense columns or twice as many sparse ones; warpgroups take 1 cycle for as much, and read shared memory
   themselves
@@ -31,6 +32,9 @@ LEAST_TILE = ProductTile(32, 32)
 """The tile of a kernel for N:M if the machine does not say which it is."""
 WARPGROUP_CYCLES = 1
 """The cycles of warpgroups for as many elements as an instruction multiplies."""
+INDEX_FACTOR = 8
+"""The bytes that warps could load from shared memory in the time that an index takes. The machine code of the
+kernel has 16 loads of a byte for the metadata of an instruction, of each of 32 lanes, for 256 indices."""
 USUAL_SIZE = 4096
 """The rows, columns and features that are assumed where they are unknown."""
 
@@ -105,7 +109,8 @@ def sparse_work(dtype: str, sizes: ProductSizes, tile: ProductTile) -> TileWork:
     """
     read, size = n_m_operands(dtype), _element_bytes(dtype)
     # The elements of the slots of each group, and an index of a byte for each slot.
-    stored = sizes.columns * read.slots * (read.unit_columns * size + 1) // read.group
+    indices = sizes.columns * read.slots // read.group
+    stored = indices * (read.unit_columns * size + 1)
     tiles = -(-sizes.rows // tile.rows) * -(-sizes.features // tile.features)
     rows, features = min(tile.rows, sizes.rows), min(tile.features, sizes.features)
     loaded = rows * stored + features * sizes.columns * size
@@ -113,7 +118,8 @@ def sparse_work(dtype: str, sizes: ProductSizes, tile: ProductTile) -> TileWork:
     steps = -(-sizes.columns // (2 * instruction_depth(dtype)))
     memory = sizes.rows * stored + dense_bytes(dtype, sizes)
     cycles = WARPGROUP_CYCLES if tile.is_of_warpgroups else INSTRUCTION_CYCLES
-    shared = tiles * _bytes_of_warps(tile, stored, sizes.columns * size)
+    row = stored + (INDEX_FACTOR - 1) * indices
+    shared = tiles * _bytes_of_warps(tile, row, sizes.columns * size)
     return TileWork(memory, tiles * loaded, tiles * per_tile * steps, tiles, cycles, shared)
 
 
