@@ -131,8 +131,10 @@ class _Nest(msgspec.Struct, frozen=True):
     def sizes(self) -> list[Expr]:
         """The extent, and the weight and the grain if there are any, as `extent` is."""
         others = (self.loop.weight, self.loop.grain)
-        given = [substitute(size, self.values) for size in others if size is not None]
-        return [self.extent, *given]
+        return [
+            self.extent,
+            *(substitute(size, self.values) for size in others if size is not None),
+        ]
 
     @property
     def extent(self) -> Expr:
