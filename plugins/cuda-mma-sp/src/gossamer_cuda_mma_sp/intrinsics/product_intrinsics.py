@@ -177,9 +177,9 @@ def products_of(gpu: Gpu, *, is_sparse: bool) -> tuple[tuple[str, str], ...]:
         for intrinsic in PRODUCT_INTRINSICS
         if intrinsic.is_sparse == is_sparse and intrinsic.is_on(gpu)
     ]
-    of_warpgroups = {each.operands for each in on_gpu if each.is_of_warpgroup}
+    of_warpgroups = {product.operands for product in on_gpu if product.is_of_warpgroup}
     return tuple(
-        (each.operands, each.name)
-        for each in on_gpu
-        if each.is_of_warpgroup or each.operands not in of_warpgroups
+        (product.operands, product.name)
+        for product in on_gpu
+        if product.is_of_warpgroup or product.operands not in of_warpgroups
     )
