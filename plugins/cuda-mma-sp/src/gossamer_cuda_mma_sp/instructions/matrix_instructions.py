@@ -63,7 +63,7 @@ class MatrixInstruction(msgspec.Struct, frozen=True):
     ptx: str = SPARSE_PTX
     emulated_on: tuple[int, ...] = ()
     saturates: bool = False
-    """Whether sums of int32 stay at the least or the greatest number (`.satfinite`); else they wrap."""
+    """True if sums of int32 stay at the least or the greatest number (`.satfinite`); else they wrap."""
 
     @property
     def is_sparse(self) -> bool:

@@ -55,7 +55,7 @@ class WarpgroupInstruction(msgspec.Struct, frozen=True):
     b: str
     accumulator: str
     saturates: bool = False
-    """Whether sums of int32 stay at the least or the greatest number (`.satfinite`); else they wrap."""
+    """True if sums of int32 stay at the least or the greatest number (`.satfinite`); else they wrap."""
 
     @property
     def element(self) -> OperandDType:
