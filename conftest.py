@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import gc
 
-YOUNG_OBJECTS = 50_000
+YOUNG_OBJECTS = 10_000
 """The number of new objects after which they are collected; by default it is 700. Tests make and drop so many
-that the default takes three percent of their time. A kernel leaves 10,000 of them, so that with as many, each
-build ended with a collection."""
+that the default takes two percent of their time."""
 
 gc.disable()
 
