@@ -1,5 +1,6 @@
 """Kernels run on torch's threads, as many as torch uses."""
 
+import os
 import subprocess
 import sys
 
@@ -53,3 +54,68 @@ assert {line.split()[-1] for line in inside} == set(loaded), "a second libgomp w
 )
 def test_the_import_makes_kernels_run_on_the_threads_of_torchs_libgomp():
     subprocess.run([sys.executable, "-c", PROGRAM], check=True, timeout=120)
+
+
+WITHOUT_LOOK_UP = """
+import os
+# As on Windows.
+del os.RTLD_NOLOAD
+import gossamer_torch as gt, torch
+A = gt.from_edge_index(torch.tensor([[0, 1], [1, 0]]))
+assert gt.spmm(A, torch.ones(2, 3)).sum() == 6
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="there are no libraries to look up")
+def test_the_import_does_not_depend_on_a_look_up_of_libraries():
+    subprocess.run([sys.executable, "-c", WITHOUT_LOOK_UP], check=True, timeout=120)
+
+
+PARENT = """
+import multiprocessing, sys
+import torch, gossamer_torch as gt
+from gossamer_host_runtime.parallel import gomp, threads
+
+SIZE = 4000
+
+
+def operands():
+    columns = torch.arange(8 * SIZE) % SIZE
+    A = gt.SparseMatrix(torch.arange(0, 8 * SIZE + 1, 8), columns, shape=(SIZE, SIZE))
+    return A, torch.ones(SIZE, 64)
+
+
+# A forked process takes those of its parent: operators of torch with threads wait there for ever.
+INHERITED = []
+
+
+def work(start):
+    product = gt.spmm(*(INHERITED or operands())).numpy()
+    assert product.min() == product.max() == 8
+    is_of_torch = threads.parallel_function() == gomp.gomp_parallel()
+    # A fork server forks without exec, after which a library may be one that the parent has used.
+    assert is_of_torch == (start == "spawn")
+
+
+if __name__ == "__main__":
+    start = sys.argv[1]
+    torch.set_num_threads(2)
+    INHERITED += operands()
+    gt.spmm(*INHERITED)
+    child = multiprocessing.get_context(start).Process(target=work, args=(start,))
+    child.start()
+    child.join(60)
+    assert child.exitcode == 0, child.exitcode
+"""
+
+
+@pytest.mark.skipif(
+    sys.platform != "linux" or not is_gomp_loaded(), reason="this build of torch has no libgomp"
+)
+@pytest.mark.parametrize("start", ["fork", "spawn", "forkserver"])
+def test_kernels_run_in_processes_started_after_parallel_regions(tmp_path, start):
+    script = tmp_path / "parent.py"
+    script.write_text(PARENT)
+    environment = {**os.environ, "GOSSAMER_PARALLEL": "", "GOSSAMER_NUM_THREADS": ""}
+    command = [sys.executable, "-W", "ignore", script, start]
+    subprocess.run(command, check=True, timeout=120, env=environment)

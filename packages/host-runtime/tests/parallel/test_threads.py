@@ -115,6 +115,16 @@ def test_threads_of_a_loaded_libgomp_are_shared_unless_the_user_chooses(before, 
     assert done.returncode == code
 
 
+def test_threads_are_not_shared_where_libraries_cannot_be_looked_up(monkeypatch):
+    """As on Windows."""
+    monkeypatch.delattr(os, "RTLD_NOLOAD", raising=False)
+    assert not gomp.is_gomp_loaded()
+    threads.share_openmp_threads()
+    assert threads._default_choice == "pool"
+    gomp.gomp_parallel.cache_clear()
+    gomp.gomp_parallel()
+
+
 CHILD = """
 import ctypes, os, signal, sys, warnings
 warnings.simplefilter("ignore", DeprecationWarning)  # Python warns of any fork with threads

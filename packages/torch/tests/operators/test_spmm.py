@@ -188,7 +188,7 @@ class Products(torch.utils.data.Dataset):
         return gt.spmm(self.A, torch.full((4, 2), float(index)))
 
 
-@pytest.mark.parametrize("start", ["fork", "spawn"])
+@pytest.mark.parametrize("start", ["fork", "spawn", "forkserver"])
 def test_processes_of_a_data_loader_compute_products(arrays, start):
     A = matrix(arrays)
     gt.spmm(A, torch.ones(4, 2))

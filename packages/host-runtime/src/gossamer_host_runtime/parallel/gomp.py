@@ -71,10 +71,14 @@ def _short_spinning() -> Iterator[None]:
 
 def is_gomp_loaded() -> bool:
     """Return whether libgomp is loaded in this process."""
+    # Only looks whether the library is there, without loading it. Windows has no such mode; programs there
+    # have other libraries of OpenMP than libgomp.
+    mode: int | None = getattr(os, "RTLD_NOLOAD", None)
+    if mode is None:
+        return False
     for name in _LIBRARIES:
-        # RTLD_NOLOAD: only looks whether the library is there, without loading it.
         with contextlib.suppress(OSError):
-            ctypes.CDLL(name, mode=os.RTLD_NOLOAD | os.RTLD_LAZY)
+            ctypes.CDLL(name, mode=mode | os.RTLD_LAZY)
             return True
     return False
 
