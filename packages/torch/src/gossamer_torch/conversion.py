@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from typing import NamedTuple, TypeAlias
+from weakref import WeakKeyDictionary
 
 import torch
 
 from gossamer_formats import Decomposition, SparseTensor, to_torch
-from gossamer_formats.internal_api import MATRIX_IN_CSR, MemoKey, replace_values
+from gossamer_formats.internal_api import replace_values
 from gossamer_ir.errors import ArgumentError
 from gossamer_ir.support.typed_calls import typed
 from gossamer_torch.checks import (
@@ -190,12 +191,12 @@ def matrix_of_gossamer(tensor: SparseTensor | Decomposition) -> SparseMatrix:
     # Arrays of a borrowed tensor may change; and tensors of a trace, or of fake memory, end with it.
     if are_calls_observed() or (isinstance(tensor, SparseTensor) and tensor.is_borrowed):
         return _new_matrix(tensor, stored=tensor)
-    kept = _IN_TORCH.find(tensor)
+    kept = _in_torch.get(tensor)
     if kept is None or not kept.is_current():
-        matrix = make_to_keep(lambda: _new_matrix(tensor, stored=_without_memo(tensor)))
+        matrix = make_to_keep(lambda: _new_matrix(tensor, stored=_twin_of(tensor)))
         states = tuple(map(state_of, (matrix.crow, matrix.col, matrix.values)))
         kept = _MatrixInTorch(matrix, states, torch.get_default_dtype())
-        _IN_TORCH.keep(tensor, kept)
+        _in_torch[tensor] = kept
     return kept.matrix
 
 
@@ -216,12 +217,14 @@ class _MatrixInTorch(NamedTuple):
         return all(map(has_state, (matrix.crow, matrix.col, matrix.values), self.states))
 
 
-_IN_TORCH = MemoKey[_MatrixInTorch]("the matrix of torch's tensors")
+_in_torch: WeakKeyDictionary[SparseTensor | Decomposition, _MatrixInTorch] = WeakKeyDictionary()
+"""The matrix of torch's tensors for each tensor. It is not in the memo of the tensor, which is that of its
+twin, too: the twin is kept with the values of the matrix."""
 
 
-def _without_memo(tensor: SparseTensor | Decomposition) -> SparseTensor | Decomposition:
-    """Return a matrix over the arrays of a tensor that does not keep the matrix of torch's tensors. It is
-    kept with the values of that matrix, and the tensor would keep it and itself alive."""
+def _twin_of(tensor: SparseTensor | Decomposition) -> SparseTensor | Decomposition:
+    """Return a matrix over the arrays of a tensor that has the plans of its calls, and what else is derived
+    from it, but does not keep it alive."""
     same: SparseTensor | Decomposition
     if isinstance(tensor, SparseTensor):
         same = replace_values(tensor, tensor.storage.values)
@@ -230,9 +233,7 @@ def _without_memo(tensor: SparseTensor | Decomposition) -> SparseTensor | Decomp
             tensor.name, tensor.shape, tensor.dtype, tensor.parts, value_count=tensor.value_count
         )
         same.pattern = tensor.pattern
-    csr = tensor.tocsr()
-    if csr is not tensor:
-        MATRIX_IN_CSR.keep(same, csr)
+    same.memo = tensor.memo
     return same
 
 
