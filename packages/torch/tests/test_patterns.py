@@ -55,3 +55,42 @@ def test_tensors_of_inference_mode_have_no_count_of_writes(arrays):
     with torch.inference_mode():
         crow, col = (tensor.clone() for tensor in arrays)
     assert kept_pattern(crow, col, 4).structure.nnz == 5
+
+
+@pytest.mark.parametrize("transposed", [False, True])
+def test_values_that_stay_the_same_have_one_matrix(arrays, transposed):
+    pattern, values = kept_pattern(*arrays, 4), torch.randn(5)
+    values[0] = torch.nan
+
+    def matrix(values):
+        return pattern.matrix(values, transposed=transposed)
+
+    def expected():
+        dense = SparseMatrix(*arrays, values, shape=(3, 4)).to_dense().numpy()
+        return dense.T if transposed else dense
+
+    matrix(values)
+    kept = matrix(values)
+    assert matrix(values) is kept
+    assert matrix(values.clone()) is kept
+    # torch does not count this write.
+    values.numpy()[0] = 3
+    assert matrix(values) is not kept
+    assert (matrix(values).toarray() == expected()).all()
+    values.mul_(2)
+    assert (matrix(values).toarray() == expected()).all()
+
+
+def test_matrices_of_values_that_change_are_not_kept(arrays):
+    pattern, values = kept_pattern(*arrays, 4), torch.ones(5)
+    for other in (values.half(), values.bfloat16()):
+        matrices = [pattern.matrix(other, transposed=False) for _ in range(3)]
+        assert matrices[1] is matrices[2]
+    bits = values.half().view(torch.bfloat16)
+    assert pattern.matrix(bits, transposed=False).value_dtype == "bfloat16"
+    trained = values.clone().requires_grad_()
+    with torch.inference_mode():
+        inferred = values.clone()
+    for tensor in (trained, inferred):
+        matrices = [pattern.matrix(tensor, transposed=False) for _ in range(3)]
+        assert matrices[1] is not matrices[2]

@@ -8,7 +8,7 @@ this place afterwards. It is made again if one of them was changed.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, MutableMapping, Sequence
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar, cast
 from weakref import finalize
 
 import torch
@@ -27,6 +27,9 @@ def memoize_with(sources: Sequence[torch.Tensor], what: Hashable, make: Callable
     >>> memoize_with([numbers], "list", numbers.tolist) is memoize_with([numbers], "list", numbers.tolist)
     True
     """
+    of_objects = _entry_of_objects(sources, what)
+    if of_objects is not None:
+        return cast("R", of_objects.result)
     sources = [_original_of(source) for source in sources]
     key = _Key(what, tuple(map(memory_of, sources)))
     kept = _kept.get(key)
@@ -47,8 +50,17 @@ def kept_result(sources: Sequence[torch.Tensor], what: Hashable) -> Any:
     >>> kept_result([numbers], "list")
     [1, 2]
     """
+    of_objects = _entry_of_objects(sources, what)
+    if of_objects is not None:
+        return of_objects.result
     kept = _kept.get(_Key(what, tuple(map(memory_of, sources))))
     return None if kept is None or not kept.is_of(sources) else kept.result
+
+
+def _entry_of_objects(sources: Sequence[torch.Tensor], what: Hashable) -> _Kept | None:
+    """Return the result that was made of these objects, the usual case, if they have not changed."""
+    kept = _kept.get(_Key(what, tuple(map(id, sources))))
+    return kept if kept is not None and kept.is_of_objects(sources) else None
 
 
 def copy_with_results(tensor: torch.Tensor) -> torch.Tensor:
@@ -117,8 +129,11 @@ _ORIGINAL, _CONTENTS = "original", "contents"
 
 
 class _Key(NamedTuple):
+    """The kind of a result, and the places of its tensors in memory; or the numbers of these objects, which
+    are made and found in less time."""
+
     what: Hashable
-    memories: tuple[TensorMemory, ...]
+    places: tuple[TensorMemory, ...] | tuple[int, ...]
 
 
 class _Kept(NamedTuple):
@@ -136,6 +151,14 @@ class _Kept(NamedTuple):
                 return True
         return False
 
+    def is_of_objects(self, tensors: Sequence[torch.Tensor]) -> bool:
+        """Return whether the result is that of these objects, which have not changed. Tensors whose contents
+        are compared are left to `is_of`."""
+        return all(
+            reference() is tensor and state.contents is None and has_state(tensor, state)
+            for tensor, (reference, state) in zip(tensors, self.sources, strict=True)
+        )
+
     def is_of(self, tensors: Sequence[torch.Tensor]) -> bool:
         """Return whether these tensors, which are in the same places, have the same contents."""
         pairs = zip(tensors, self.sources, strict=True)
@@ -150,9 +173,11 @@ def _keep(
     """Keep a result that was made of tensors of these states."""
     _drop_moved(sources[0])
     references = [TensorWeakRef(source) for source in sources]
-    kept = _kept[key] = _Kept([*zip(references, states, strict=True)], result)
-    for source in sources:
-        _keys_of(source).keys.add(key)
+    kept = _Kept([*zip(references, states, strict=True)], result)
+    for place_key in (key, _Key(key.what, tuple(map(id, sources)))):
+        _kept[place_key] = kept
+        for source in sources:
+            _keys_of(source).keys.add(place_key)
     return kept
 
 

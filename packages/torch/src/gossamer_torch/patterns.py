@@ -13,6 +13,7 @@ from gossamer_ir.support.arrays import Array
 from gossamer_torch.counting_sort import counting_order
 from gossamer_torch.kept_results import kept_result, memoize_with
 from gossamer_torch.numpy_views import dtype_name_of, shared_array
+from gossamer_torch.tensor_states import TensorState, state_of
 
 
 class Transposed(NamedTuple):
@@ -20,6 +21,25 @@ class Transposed(NamedTuple):
 
     structure: SparseTensor
     order: torch.Tensor
+
+
+class _ConstantValues(NamedTuple):
+    """The bits of a copy of values and their dtype, and the matrix with them, or the transposed one."""
+
+    bits: Array
+    dtype: str
+    matrix: SparseTensor
+
+    def has_values(self, values: torch.Tensor) -> bool:
+        """Return whether the matrix is that of these values: torch does not count all writes to them."""
+        # By NumPy, in this thread: in a forked process, torch would wait for threads of the parent.
+        return dtype_name_of(values) == self.dtype and np.array_equal(self.bits, _bits_of(values))
+
+
+def _bits_of(values: torch.Tensor) -> Array:
+    """Return the values as integers, of which those of NaN are equal, too."""
+    array = shared_array(values)
+    return array.view(f"u{array.itemsize}")
 
 
 class PatternTensors(NamedTuple):
@@ -44,6 +64,8 @@ class CheckedPattern:
         self._stored_key = (_STORED, object())
         self._transposed_key = (_TRANSPOSED, object())
         self._transposed: Transposed | None = None
+        self._constant: dict[bool, _ConstantValues] = {}
+        self._last_states: dict[bool, TensorState] = {}
         self._tensors: dict[bool, PatternTensors] = {}
         self._masks: dict[str, SparseTensor] = {}
 
@@ -83,11 +105,29 @@ class CheckedPattern:
         return columns if transposed else rows
 
     def matrix(self, values: torch.Tensor, *, transposed: bool) -> SparseTensor:
-        """Return the matrix with these values, or the transposed one, for the kernels of a call."""
+        """Return the matrix with these values, or the transposed one, for the kernels of a call. Values that
+        stay the same from call to call have one matrix, which many products convert to a faster format."""
+        if values.requires_grad or values.is_inference():
+            return self.new_matrix(values, transposed=transposed)
+        constant = self._constant.get(transposed)
+        if constant is not None and constant.has_values(values):
+            return constant.matrix
+        state, last_state = state_of(values), self._last_states.get(transposed)
+        self._last_states[transposed] = state
+        if state != last_state:
+            return self.new_matrix(values, transposed=transposed)
+        copy = values.clone()
+        matrix = self.new_matrix(copy, transposed=transposed)
+        self._constant[transposed] = _ConstantValues(_bits_of(copy), dtype_name_of(copy), matrix)
+        return matrix
+
+    def new_matrix(self, values: torch.Tensor, *, transposed: bool) -> SparseTensor:
+        """Return the matrix with values that are of one call, or the transposed one."""
+        values = values.detach()
         structure = self.structure
         if transposed:
             structure, order = self.transposed
-            values = values.detach().index_select(0, order)
+            values = values.index_select(0, order)
         return replace_values(structure, shared_array(values), dtype_name_of(values))
 
     def keep_stored(self, values: torch.Tensor, stored: SparseTensor | Decomposition) -> None:

@@ -82,7 +82,7 @@ def sparse_product(
         (len(dense), pattern.count_rows(transposed=transposed), dense.shape[-1])
     )
     for product, matrix_values, dense_matrix in zip(products, values, dense, strict=True):
-        matrix = pattern.matrix(matrix_values, transposed=transposed)
+        matrix = pattern.new_matrix(matrix_values, transposed=transposed)
         product.copy_(torch.from_numpy(gs.spmm(matrix, shared_array(dense_matrix))))
     return products
 
