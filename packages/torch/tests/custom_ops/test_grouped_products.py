@@ -6,7 +6,9 @@ import pytest
 import torch
 
 from gossamer_torch import gather_multiply_scatter
+from gossamer_torch.custom_ops.grouped_outer_products import outer_products_in_groups
 from gossamer_torch.custom_ops.grouped_products import ROWS_OF_PANEL, has_small_matrices
+from gossamer_torch.custom_ops.segment_sums import segment_products
 
 
 @pytest.mark.parametrize(("features", "outputs"), [(1, 1), (2, 2), (5, 19), (33, 40)])
@@ -29,3 +31,57 @@ def test_large_matrices_and_a_single_one_are_multiplied_at_once():
     assert has_small_matrices(torch.empty(2, 64, 64))
     assert not has_small_matrices(torch.empty(2, 512, 512))
     assert not has_small_matrices(torch.empty(1, 64, 64))
+
+
+SEGMENTS, ROWS = 5, 50
+NUMBERS = torch.tensor([0, 2, 3, 4]).repeat_interleave(torch.tensor([5000, 1, 33, 700]))
+PRODUCTS = len(NUMBERS)
+
+
+@pytest.mark.parametrize(("features", "outputs"), [(2, 2), (5, 19), (33, 40)])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("index", [torch.int32, torch.int64, None])
+def test_gradients_of_segments_are_those_of_float64(features, outputs, dtype, index):
+    """Segments of several groups, with no product, and with fewer products than a group."""
+    rows = PRODUCTS if index is None else ROWS
+    x, y = (torch.randn(rows, width, dtype=dtype) for width in (features, outputs))
+    sources, targets = (
+        None if index is None else torch.randint(ROWS, (PRODUCTS,), dtype=index) for _ in "xy"
+    )
+    offsets = torch.searchsorted(NUMBERS, torch.arange(SEGMENTS + 1))
+    result = segment_products(x, y, sources, targets, offsets)
+    left, right = (
+        factor.double() if places is None else factor[places.long()].double()
+        for factor, places in ((x, sources), (y, targets))
+    )
+    expected = torch.stack(
+        [left[number == NUMBERS].T @ right[number == NUMBERS] for number in range(SEGMENTS)]
+    )
+    tolerance = 1e-3 if dtype == torch.float32 else 1e-11
+    torch.testing.assert_close(result.double(), expected, rtol=tolerance, atol=tolerance)
+
+
+def test_rows_that_are_not_finite_are_those_of_their_segment_only():
+    offsets, in_order = torch.tensor([0, 3, 6]), torch.arange(6)
+    for x_value, y_value in ((torch.inf, 1.0), (1.0, torch.nan)):
+        x, y = torch.ones(6, 3), torch.ones(6, 4)
+        x[4, 1], y[4, 2] = x_value, y_value
+        result = segment_products(x, y, in_order, in_order, offsets)
+        expected = torch.stack([x[:3].T @ y[:3], x[3:].T @ y[3:]])
+        torch.testing.assert_close(result, expected, equal_nan=True)
+
+
+def test_long_segments_have_several_groups():
+    numbers = torch.arange(PRODUCTS).numpy()
+    groups = outer_products_in_groups(
+        torch.tensor([0, PRODUCTS]).numpy(), numbers, numbers, columns=PRODUCTS
+    )
+    assert groups.segments.tolist() == [0] * -(-PRODUCTS // groups.rows.shape[1])
+
+
+def test_sums_of_groups_are_added_in_several_steps(monkeypatch):
+    x, y = torch.randn(PRODUCTS, 2), torch.randn(PRODUCTS, 3)
+    offsets = torch.searchsorted(NUMBERS, torch.arange(SEGMENTS + 1))
+    expected = segment_products(x, y, None, None, offsets)
+    monkeypatch.setattr("gossamer_torch.custom_ops.grouped_outer_products._SUM_BYTES", 24 * 7)
+    torch.testing.assert_close(segment_products(x, y, None, None, offsets), expected)

@@ -24,9 +24,6 @@ _GROUP_ROWS = 8
 """Products of a group."""
 ROWS_OF_PANEL = 2048
 """Rows of a panel of the result, which stays in the second-level cache."""
-_VECTOR_BYTES = 64
-_TILE_VECTORS = 2
-"""Vectors of columns of a tile: with the rows of a group they fill half of the registers of AVX-512."""
 MOST_MATRIX_BYTES = 1 << 17
 """Bytes of the matrix of a segment that is read from the caches again for each group."""
 
@@ -145,7 +142,7 @@ def _kernel(dtype: str, segments: int, features: int, outputs: int) -> Kernel:
     sizes = {"segments": segments, "features": features, "outputs": outputs}
     sizes["group_rows"] = _GROUP_ROWS
     dtypes = dict.fromkeys(("X", "W", "Y", "Rows"), dtype)
-    lanes = _VECTOR_BYTES // np.dtype(dtype).itemsize
+    lanes = vector_bytes() // np.dtype(dtype).itemsize
     builder = gs.schedule(_SCRIPT, specialize=sizes, dtypes=dtypes)
     schedule = _schedule(builder, sizes, lanes)
     return gs.compile(_SCRIPT, specialize=sizes, dtypes=dtypes, schedule=schedule)
@@ -156,21 +153,38 @@ def _schedule(builder: ScheduleBuilder, sizes: dict[str, int], lanes: int) -> Sc
     registers during the loop over features, and is then added to the rows of the result."""
     sch = builder.lower().lower()
     p, _, io, ii, column, k = sch.get_loops("multiply")
-    tile, vector, lane = sch.split(column, factors=(None, _TILE_VECTORS, lanes)).names
+    vectors = _tile_vectors()
+    tile, vector, lane = sch.split(column, factors=(None, vectors, lanes)).names
     sch.reorder(tile, k, ii, vector, lane)
     _, added, *_ = sch.reindex_cache_write("multiply", buffer="Y_data", scope="local").names
     sch.reverse_compute_at(added, loop=tile)
     product_init, *_ = sch.decompose_reduction("multiply", loop=k).names
-    _gather_in_vectors(sch, io, lanes)
-    sch.split(sch.get_loops(added)[-1], factors=(_TILE_VECTORS, lanes))
+    gather_in_vectors(sch, io, lanes)
+    sch.split(sch.get_loops(added)[-1], factors=(vectors, lanes))
     for block in (product_init, "multiply", added):
         row, vector, lane = sch.get_loops(block)[-3:]
         sch.unroll(row).unroll(vector).vectorize(lane)
     return sch.parallel(p, weight=f"T.int64(IO_indptr[{p} * {sizes['segments']}])")
 
 
-def _gather_in_vectors(sch: ScheduleBuilder, group: str, lanes: int) -> None:
-    """Gather the rows of one group at a time, in vectors."""
+def vector_bytes() -> int:
+    """Return the bytes of the vectors in which groups are gathered and multiplied: those of a register of
+    AVX-512, or of AVX2.
+
+    >>> vector_bytes() in (32, 64)
+    True
+    """
+    return 64 if "AVX512" in torch.backends.cpu.get_cpu_capability() else 32
+
+
+def _tile_vectors() -> int:
+    """Return the vectors of columns of a tile: with the rows of a group they fill half of the registers, of
+    which AVX-512 has 32 and AVX2 has 16."""
+    return 2 if vector_bytes() == 64 else 1
+
+
+def gather_in_vectors(sch: ScheduleBuilder, group: str, lanes: int) -> None:
+    """Gather the rows of one group at a time, in vectors, in the block `gather` of a program."""
     _, copy, *_ = sch.cache_write("gather", buffer="Rows_data", scope="local").names
     sch.compute_at(copy, loop=group)
     row, copied = sch.get_loops(copy)[-2:]

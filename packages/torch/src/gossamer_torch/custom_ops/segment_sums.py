@@ -1,9 +1,9 @@
 """Products of gathered rows with the matrix of their segment, added to rows of the result.
 
-If the matrices of segments are small, a kernel gathers, multiplies and adds groups of products. Else each
-segment is a product of dense matrices, whose rows are gathered in chunks that fit the cache. Rows of the
-result are sums over products in any order, so they are computed in parallel by a product with a matrix of
-ones, whose pattern is made once for the tensor of targets.
+If the matrices of segments are small, a kernel gathers, multiplies and adds groups of products; another one
+computes the gradients of the matrices. Else each segment is a product of dense matrices, whose rows are
+gathered in chunks that fit the cache. Rows of the result are sums over products in any order, so they are
+computed in parallel by a product with a matrix of ones, whose pattern is made once for the tensor of targets.
 """
 
 from __future__ import annotations
@@ -18,6 +18,11 @@ import gossamer as gs
 from gossamer_ir.errors import ArgumentError
 from gossamer_torch.checks import require_indices
 from gossamer_torch.custom_ops.device_products import product_over_pattern
+from gossamer_torch.custom_ops.grouped_outer_products import (
+    OuterGroups,
+    outer_products_in_groups,
+    sums_of_outer_products,
+)
 from gossamer_torch.custom_ops.grouped_products import (
     Groups,
     has_small_matrices,
@@ -134,7 +139,10 @@ def segment_products(
     offsets: torch.Tensor,
 ) -> torch.Tensor:
     """Return for each segment the sum of `x[sources[e]].T @ y[targets[e]]`: the gradient of its weights."""
-    result = x.new_zeros((len(offsets) - 1, x.shape[1], y.shape[1]))
+    shape = (len(offsets) - 1, x.shape[1], y.shape[1])
+    if x.device.type == "cpu" and has_small_matrices(x.new_empty(shape)):
+        return _grouped_outer_products(x, y, sources, targets, offsets)
+    result = x.new_zeros(shape)
     count = len(x) if sources is None else len(sources)
     for segment, chunk in _chunks(offsets, count):
         left, right = _rows_at(x, sources, chunk), _rows_at(y, targets, chunk)
@@ -177,9 +185,7 @@ def _grouped_sums(
     def make() -> Groups:
         # Checked where groups are made, and so once: groups are made again if one of the tensors has changed.
         bounds = _required_bounds(offsets, count)
-        for name, index, size in (("sources", sources, len(x)), ("targets", targets, rows)):
-            if index is not None:
-                require_indices(name, index, size)
+        _require_rows(sources, len(x), targets, rows)
         in_order = np.arange(count)
         return products_in_groups(
             np.repeat(np.arange(len(bounds) - 1), np.diff(bounds)),
@@ -194,6 +200,41 @@ def _grouped_sums(
     what = ("groups", targets is None, sources is None, rows, len(x))
     groups = memoize_with(tensors, what, make)
     return sums_of_groups(x, weights, groups, rows)
+
+
+def _grouped_outer_products(
+    x: torch.Tensor,
+    y: torch.Tensor,
+    sources: torch.Tensor | None,
+    targets: torch.Tensor | None,
+    offsets: torch.Tensor,
+) -> torch.Tensor:
+    """Return the sums of outer products by groups, which are made once for the tensors of indices."""
+    count = len(x) if sources is None else len(sources)
+
+    def make() -> OuterGroups:
+        bounds = np.array(_required_bounds(offsets, count))
+        _require_rows(sources, len(x), targets, len(y))
+        in_order = np.arange(count)
+        return outer_products_in_groups(
+            bounds,
+            in_order if targets is None else shared_array(targets),
+            in_order if sources is None else shared_array(sources),
+            columns=len(x),
+        )
+
+    tensors = [index for index in (targets, sources, offsets) if index is not None]
+    what = ("outer groups", targets is None, sources is None, len(x), len(y))
+    groups = memoize_with(tensors, what, make)
+    return sums_of_outer_products(x, y, groups, len(offsets) - 1)
+
+
+def _require_rows(
+    sources: torch.Tensor | None, columns: int, targets: torch.Tensor | None, rows: int
+) -> None:
+    for name, index, size in (("sources", sources, columns), ("targets", targets, rows)):
+        if index is not None:
+            require_indices(name, index, size)
 
 
 def _rows_at(x: torch.Tensor, index: torch.Tensor | None, chunk: slice) -> torch.Tensor:
