@@ -38,21 +38,23 @@ def _matrix_of(t: Tensors, columns: int | None = None) -> SparseMatrix:
 def _gcn(case: ModelCase, t: Tensors) -> Forward:
     """Use a matrix that is normalized before."""
     matrix = _matrix_of(t)
-    first, second = (GCNConv(*t[name].shape, normalize=False) for name in ("w1", "w2"))
+    first = GCNConv(*t["w1"].shape, normalize=False, activation=torch.relu)
+    second = GCNConv(*t["w2"].shape, normalize=False)
     for layer, number in ((first, "1"), (second, "2")):
         use(layer.lin, weight=t[f"w{number}"].t())
         use(layer, bias=t[f"b{number}"])
-    return lambda: second(torch.relu(first(t["x"], matrix)), matrix)
+    return lambda: second(first(t["x"], matrix), matrix)
 
 
 def _graphsage(case: ModelCase, t: Tensors) -> Forward:
     """Use the pattern of the matrix."""
     matrix = _matrix_of(t)
-    first, second = (SAGEConv(*t[name].shape) for name in ("w1", "w2"))
+    first = SAGEConv(*t["w1"].shape, activation=torch.relu)
+    second = SAGEConv(*t["w2"].shape)
     for layer, number in ((first, "1"), (second, "2")):
         use(layer.lin_l, weight=t[f"w{number}"].t(), bias=t[f"b{number}"])
         use(layer.lin_r, weight=t[f"w{number}_root"].t())
-    return lambda: second(torch.relu(first(t["x"], matrix)), matrix)
+    return lambda: second(first(t["x"], matrix), matrix)
 
 
 def _rgcn(case: ModelCase, t: Tensors) -> Forward:

@@ -113,13 +113,57 @@ def test_means_over_relations_are_as_exact_as_the_features():
     torch.testing.assert_close(output[3], x[:3].mean(0) @ layer.weight[0], rtol=1e-14, atol=1e-15)
 
 
-def test_layers_run_under_autocast():
-    x = torch.randn(NODES, 3)
+ACTIVATIONS = {
+    "relu": torch.relu,
+    "functional relu": torch.nn.functional.relu,
+    "a module": torch.nn.ReLU(),
+    "another": torch.tanh,
+}
+
+
+@pytest.mark.parametrize("activation", ACTIVATIONS.values(), ids=ACTIVATIONS)
+@pytest.mark.parametrize("in_channels", [3, 9])
+@pytest.mark.parametrize("normalize", [False, True])
+def test_a_layer_applies_its_activation_last(in_channels, activation, normalize):
+    for kind in (GCNConv, SAGEConv):
+        layer = kind(in_channels, 4, normalize=normalize, activation=activation).double()
+        plain = kind(in_channels, 4, normalize=normalize).double()
+        plain.load_state_dict(layer.state_dict())
+        x = torch.randn(NODES, in_channels, dtype=torch.double, requires_grad=True)
+        output, expected = layer(x, EDGES), activation(plain(x, EDGES))
+        torch.testing.assert_close(output, expected)
+        seed = torch.randn_like(expected)
+        torch.testing.assert_close(
+            torch.autograd.grad(output, [x, *layer.parameters()], seed),
+            torch.autograd.grad(expected, [x, *plain.parameters()], seed),
+        )
+
+
+def test_relu_is_computed_with_the_sums_of_a_layer():
+    layer = SAGEConv(9, 4, activation=torch.relu)
+    output = layer(torch.randn(NODES, 9, requires_grad=True), EDGES)
+    assert output.grad_fn.name() == "rectified_convolutionBackward"
+
+
+def test_the_normalized_matrix_of_edges_is_made_once_until_they_are_written_to():
+    layer, x, edges = GCNConv(3, 4), torch.randn(NODES, 3), EDGES.clone()
+    matrix = layer._matrix_of(edges, None, x)
+    assert layer._matrix_of(edges, None, x) is matrix
+    assert GCNConv(3, 4, improved=True)._matrix_of(edges, None, x) is not matrix
+    edges[0, 0] = 5
+    torch.testing.assert_close(layer(x, edges), layer(x, edges.clone()))
+
+
+@pytest.mark.parametrize("in_channels", [3, 9])
+def test_layers_run_under_autocast(in_channels):
+    x = torch.randn(NODES, in_channels)
     for layer, graph in [
-        (GCNConv(3, 4), (EDGES,)),
-        (SAGEConv(3, 4), (EDGES,)),
-        (GATConv(3, 4, 2), (EDGES,)),
-        (RGCNConv(3, 4, 3, num_bases=2), (EDGES, RELATIONS)),
+        (GCNConv(in_channels, 4), (EDGES,)),
+        (SAGEConv(in_channels, 4), (EDGES,)),
+        (GCNConv(in_channels, 4, activation=torch.relu), (EDGES,)),
+        (SAGEConv(in_channels, 4, activation=torch.relu), (EDGES,)),
+        (GATConv(in_channels, 4, 2), (EDGES,)),
+        (RGCNConv(in_channels, 4, 3, num_bases=2), (EDGES, RELATIONS)),
     ]:
         expected = layer(x, *graph)
         with torch.autocast("cpu", dtype=torch.bfloat16):
@@ -131,10 +175,11 @@ def test_layers_run_under_autocast():
 def test_layers_of_matrices_compile_to_one_graph():
     matrix = gt.from_edge_index(EDGES.flip(0), shape=(NODES, NODES))
     pairs = relation_pairs(EDGES, RELATIONS, NODES, 3)
-    gcn, sage, rgcn = GCNConv(3, 4, normalize=False), SAGEConv(4, 4), RGCNConv(4, 2, 3)
+    gcn = GCNConv(3, 4, normalize=False, activation=torch.relu)
+    sage, rgcn = SAGEConv(4, 3, activation=torch.relu), RGCNConv(3, 2, 3)
 
     def model(x):
-        return rgcn(sage(torch.relu(gcn(x, matrix)), matrix), pairs)
+        return rgcn(sage(gcn(x, matrix), matrix), pairs)
 
     x = torch.randn(NODES, 3)
     expected = model(x)

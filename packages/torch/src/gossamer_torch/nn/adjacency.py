@@ -210,15 +210,24 @@ def row_means(matrix: SparseMatrix, dtype: torch.dtype) -> SparseMatrix:
         shares = 1 / matrix.crow.diff().to(dtype)
         return shares.index_select(0, matrix.rows())
 
-    def make_stored() -> torch.Tensor:
-        values = make()
-        if values.is_cpu:
-            # No other code has these values, so that what is made of them stays right.
-            pattern = kept_pattern(matrix.crow, matrix.col, matrix.shape[1])
-            pattern.keep_stored(values, pattern.matrix(values, transposed=False))
-        return values
-
     if torch.compiler.is_compiling():
         return matrix.with_values(make())
+
+    def make_own() -> torch.Tensor:
+        return with_own_values(matrix.with_values(make())).values
+
     key = ("means", matrix.shape[1], dtype)
-    return matrix.with_values(memoize_with([matrix.crow, matrix.col], key, make_stored))
+    return matrix.with_values(memoize_with([matrix.crow, matrix.col], key, make_own))
+
+
+def with_own_values(matrix: SparseMatrix) -> SparseMatrix:
+    """Return a matrix whose values no other code has, so that what is made of them stays right: they are kept
+    with it, such as the transposed matrix.
+
+    >>> with_own_values(SparseMatrix(torch.tensor([0, 1]), torch.tensor([0]), shape=(1, 1))).values
+    tensor([1.])
+    """
+    if matrix.values.device.type == "cpu":
+        pattern = kept_pattern(matrix.crow, matrix.col, matrix.shape[1])
+        pattern.keep_stored(matrix.values, pattern.matrix(matrix.values, transposed=False))
+    return matrix

@@ -5,15 +5,17 @@ from __future__ import annotations
 import torch
 
 from gossamer_torch.checks import require_dense, require_tensor_shape
+from gossamer_torch.kept_results import memoize_with
 from gossamer_torch.nn.adjacency import (
     Graph,
     adjacency_of,
+    is_edge_index,
     symmetrically_normalized,
+    with_own_values,
     with_self_loops,
 )
 from gossamer_torch.nn.node_features import channels_of_ends
-from gossamer_torch.nn.propagation import add_to_product, receives_first
-from gossamer_torch.operators.spmm import spmm
+from gossamer_torch.nn.propagation import Activation, Terms, propagate
 from gossamer_torch.sparse_matrix import SparseMatrix
 
 
@@ -25,8 +27,9 @@ class GCNConv(torch.nn.Module):
     row i has the nodes from which i receives. `add_self_loops` (by default, if `normalize`) adds those that
     are missing, with weight 1, or 2 if `improved`. Pass a matrix that is normalized already with
     `normalize=False`. `cached` keeps the matrix of the first call, with its loops and normalized weights, for
-    all calls until `reset_parameters`: later graphs are not read. Gradients flow to `x`, the weights and the
-    parameters.
+    all calls until `reset_parameters`: later graphs are not read. `activation` is applied to the result;
+    `torch.relu` is computed with the sums, without an array of its own. Gradients flow to `x`, the weights
+    and the parameters.
 
     >>> edges = torch.tensor([[0, 1, 1, 2], [1, 0, 2, 1]])
     >>> layer = GCNConv(16, 4)
@@ -44,6 +47,7 @@ class GCNConv(torch.nn.Module):
         add_self_loops: bool | None = None,
         normalize: bool = True,
         bias: bool = True,
+        activation: Activation | None = None,
     ) -> None:
         super().__init__()
         self.in_channels, self.out_channels = in_channels, out_channels
@@ -51,7 +55,7 @@ class GCNConv(torch.nn.Module):
         self.improved, self.cached = improved, cached
         self._cached_matrix: SparseMatrix | None = None
         self.add_self_loops = normalize if add_self_loops is None else add_self_loops
-        self.normalize = normalize
+        self.normalize, self.activation = normalize, activation
         self.lin = torch.nn.Linear(in_channels, out_channels, bias=False)
         self.bias = torch.nn.Parameter(torch.zeros(out_channels)) if bias else None
         self.reset_parameters()
@@ -70,10 +74,8 @@ class GCNConv(torch.nn.Module):
         require_dense("x", x)
         require_tensor_shape("x", x, (None, self.in_channels))
         matrix = self._matrix_of(edge_index, edge_weight, x)
-        if receives_first(x, self.out_channels):
-            return torch.nn.functional.linear(spmm(matrix, x), self.lin.weight, self.bias)
-        received = spmm(matrix, self.lin(x))
-        return received if self.bias is None else add_to_product(received, self.bias)
+        terms = Terms(self.lin.weight, self.bias)
+        return propagate(matrix, x, terms, activation=self.activation)
 
     def _matrix_of(
         self, graph: Graph, edge_weight: torch.Tensor | None, x: torch.Tensor
@@ -82,8 +84,18 @@ class GCNConv(torch.nn.Module):
             return self._cached_matrix
         if edge_weight is not None:
             require_tensor_shape("edge_weight", edge_weight, (None,))
-        nodes = x.shape[0]
-        matrix = self.propagation_matrix(adjacency_of(graph, edge_weight, (nodes, nodes), x.dtype))
+        shape = (x.shape[0], x.shape[0])
+
+        def make() -> SparseMatrix:
+            return self.propagation_matrix(adjacency_of(graph, edge_weight, shape, x.dtype))
+
+        is_kept = edge_weight is None and is_edge_index(graph) and self.normalize
+        if is_kept and not torch.compiler.is_compiling():
+            assert isinstance(graph, torch.Tensor)
+            what = ("normalized", shape, x.dtype, self.add_self_loops, self.improved)
+            matrix = memoize_with([graph], what, lambda: with_own_values(make()))
+        else:
+            matrix = make()
         if self.cached:
             self._cached_matrix = matrix
         return matrix

@@ -1,10 +1,76 @@
-"""The two products of a layer, of which both orders give the same result, and sums with them."""
+"""The products of a layer of graphs, of which both orders give the same result, and sums with them."""
 
 from __future__ import annotations
 
-import torch
+from collections.abc import Callable
+from typing import NamedTuple, TypeAlias
 
+import torch
+from torch.nn.functional import linear
+
+from gossamer_torch.checks import require_one_device, require_one_dtype
+from gossamer_torch.custom_ops.affine_sums import (
+    affine_sum,
+    convolution,
+    rectified_affine_sum,
+    rectified_convolution,
+)
+from gossamer_torch.custom_ops.row_reductions import ReduceName
 from gossamer_torch.func_transforms import has_func_transforms
+from gossamer_torch.operators.spmm import spmm
+from gossamer_torch.sparse_matrix import SparseMatrix
+
+Activation: TypeAlias = Callable[[torch.Tensor], torch.Tensor]
+"""A function of the features that a layer returns, such as `torch.relu`."""
+
+
+class Terms(NamedTuple):
+    """The parameters of a layer, and what the root weight multiplies: the features `target`, or those of all
+    nodes if it is None."""
+
+    weight: torch.Tensor
+    bias: torch.Tensor | None = None
+    root_weight: torch.Tensor | None = None
+    target: torch.Tensor | None = None
+
+
+def is_relu(activation: Activation | None) -> bool:
+    """Return whether an activation is relu, which is computed with the sums of a layer.
+
+    >>> is_relu(torch.relu), is_relu(torch.nn.ReLU()), is_relu(torch.tanh), is_relu(None)
+    (True, True, False, False)
+    """
+    functions = (torch.relu, torch.nn.functional.relu)
+    return isinstance(activation, torch.nn.ReLU) or activation in functions
+
+
+def propagate(
+    matrix: SparseMatrix,
+    x: torch.Tensor,
+    terms: Terms,
+    *,
+    reduction: ReduceName = "sum",
+    activation: Activation | None = None,
+) -> torch.Tensor:
+    """Return the activation of `A @ x @ weight.T + target @ root_weight.T + bias`, without the terms that are
+    None. `reduction` is that of each row of A.
+
+    >>> matrix = SparseMatrix(torch.tensor([0, 2, 2]), torch.tensor([0, 1]), shape=(2, 2))
+    >>> terms = Terms(torch.tensor([[-1.0]]), torch.ones(1))
+    >>> propagate(matrix, torch.tensor([[1.0], [2.0]]), terms, activation=torch.relu)
+    tensor([[0.],
+            [1.]])
+    """
+    is_first = reduction != "sum" or receives_first(x, terms.weight.shape[0])
+    if matrix.batch or torch.is_autocast_enabled(x.device.type):
+        output = _composed_sum(matrix, x, terms, reduction=reduction, is_first=is_first)
+        return output if activation is None else activation(output)
+    rectifies = is_relu(activation)
+    if is_first:
+        output = _sum_of_received(spmm(matrix, x, reduction), x, terms, rectifies=rectifies)
+    else:
+        output = _convolution(matrix, x, terms, rectifies=rectifies)
+    return output if activation is None or rectifies else activation(output)
 
 
 def receives_first(x: torch.Tensor, out_channels: int) -> bool:
@@ -16,6 +82,68 @@ def receives_first(x: torch.Tensor, out_channels: int) -> bool:
     """
     needs_gradient = torch.is_grad_enabled() and not x.requires_grad
     return x.shape[1] <= (2 * out_channels if needs_gradient else out_channels)
+
+
+def _sum_of_received(
+    received: torch.Tensor, x: torch.Tensor, terms: Terms, *, rectifies: bool
+) -> torch.Tensor:
+    """Return the sum of the terms of a layer after its product with the matrix."""
+    add = rectified_affine_sum if rectifies else affine_sum
+    target = x if terms.target is None else terms.target
+    other = None if terms.root_weight is None else target
+    return add(received, terms.weight, other, terms.root_weight, terms.bias)
+
+
+def _convolution(
+    matrix: SparseMatrix, x: torch.Tensor, terms: Terms, *, rectifies: bool
+) -> torch.Tensor:
+    """Return the sum of the terms of a layer, whose weights come before the product with the matrix."""
+    require_one_dtype("x", x, matrix.dtype, like="the matrix")
+    require_one_device("x", x, matrix.values.device, like="the matrix")
+    convolve = rectified_convolution if rectifies else convolution
+    return convolve(
+        matrix.values,
+        x,
+        terms.weight,
+        terms.target,
+        terms.root_weight,
+        terms.bias,
+        matrix.crow,
+        matrix.col,
+        matrix.shape[1],
+    )
+
+
+def _composed_sum(
+    matrix: SparseMatrix,
+    x: torch.Tensor,
+    terms: Terms,
+    *,
+    reduction: ReduceName,
+    is_first: bool,
+) -> torch.Tensor:
+    """Return the sum of the terms of a layer by operators of torch, which autocast narrows, and by products
+    with the matrix in its dtype."""
+    if is_first:
+        output = linear(spmm(matrix, x, reduction), terms.weight, terms.bias)
+    else:
+        output = spmm(matrix, linear(x, terms.weight).to(matrix.dtype))
+        if terms.bias is not None:
+            output = add_to_product(output, terms.bias)
+    if terms.root_weight is None:
+        return output
+    return output + linear(x if terms.target is None else terms.target, terms.root_weight)
+
+
+def product_with_bias(
+    x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None
+) -> torch.Tensor:
+    """Return `x @ weight + bias`, without a bias that is None.
+
+    >>> product_with_bias(torch.ones(1, 2), torch.ones(2, 1), torch.ones(1))
+    tensor([[3.]])
+    """
+    return x @ weight if bias is None else torch.addmm(bias, x, weight)
 
 
 def add_to_product(product: torch.Tensor, term: torch.Tensor) -> torch.Tensor:

@@ -23,6 +23,7 @@ from gossamer_torch.nn.node_features import (
     features_of_ends,
     reduction_of_neighbors,
 )
+from gossamer_torch.nn.propagation import add_to_product, product_with_bias
 from gossamer_torch.operators.gather_multiply_scatter import gather_multiply_scatter
 from gossamer_torch.operators.spmm import spmm
 from gossamer_torch.sparse_matrix import SparseMatrix, matrix_of_checked
@@ -113,9 +114,9 @@ class RGCNConv(torch.nn.Module):
             pairs = relation_pairs(pairs, edge_type, (sources, targets), self.num_relations)
         received = self._aggregate(pairs.matrix, source)
         output = self._sum_products(received, pairs, targets)
-        if self.root is not None and target is not None:
-            output = torch.addmm(output, target, self.root)
-        return output if self.bias is None else output + self.bias
+        if self.root is None or target is None:
+            return output if self.bias is None else add_to_product(output, self.bias)
+        return add_to_product(product_with_bias(target, self.root, self.bias), output)
 
     def _aggregate(self, matrix: SparseMatrix, x: torch.Tensor) -> torch.Tensor:
         """Return the aggregated features of each pair."""

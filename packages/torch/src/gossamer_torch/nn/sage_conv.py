@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import torch
 
+from gossamer_torch.custom_ops.row_reductions import ReduceName
 from gossamer_torch.nn.adjacency import Graph, adjacency_of, row_means
 from gossamer_torch.nn.node_features import (
     Channels,
@@ -12,8 +13,7 @@ from gossamer_torch.nn.node_features import (
     features_of_ends,
     reduction_of_neighbors,
 )
-from gossamer_torch.nn.propagation import add_to_product, receives_first
-from gossamer_torch.operators.spmm import spmm
+from gossamer_torch.nn.propagation import Activation, Terms, propagate
 from gossamer_torch.sparse_matrix import SparseMatrix
 
 
@@ -28,7 +28,8 @@ class SAGEConv(torch.nn.Module):
 
     `aggr` is "mean", "sum" (or "add"), "max" or "min"; nodes without neighbors receive 0. `project` applies
     a linear layer and ReLU to the features of neighbors first. `normalize` divides each row of the result by
-    its norm. Gradients flow to `x` and the parameters.
+    its norm. `activation` is applied last; `torch.relu` is computed with the sums, without an array of its
+    own. Gradients flow to `x` and the parameters.
 
     Raises `ArgumentError` (`layer.aggregation`, `operand.kind`, `operand.shape`, `operand.dtype`,
     `operand.range`).
@@ -50,6 +51,7 @@ class SAGEConv(torch.nn.Module):
         root_weight: bool = True,
         project: bool = False,
         bias: bool = True,
+        activation: Activation | None = None,
     ) -> None:
         super().__init__()
         self.reduction = reduction_of_neighbors(aggr)
@@ -57,7 +59,7 @@ class SAGEConv(torch.nn.Module):
         self.in_channels, self.out_channels = in_channels, out_channels
         self.aggr, self.normalize, self.root_weight = aggr, normalize, root_weight
         source, target = self.channels
-        self.project = project
+        self.project, self.activation = project, activation
         self.lin = torch.nn.Linear(source, source) if project else None
         self.lin_l = torch.nn.Linear(source, out_channels, bias=bias)
         self.lin_r = torch.nn.Linear(target, out_channels, bias=False) if root_weight else None
@@ -76,28 +78,27 @@ class SAGEConv(torch.nn.Module):
         matrix = adjacency_of(edge_index, None, shape, source.dtype)
         if self.lin is not None:
             source = torch.relu(self.lin(source))
-        output = self._aggregate(matrix, source)
+        terms = Terms(self.lin_l.weight, self.lin_l.bias)
         if self.lin_r is not None and target is not None:
-            output = torch.addmm(output, target, self.lin_r.weight.t())
-        return torch.nn.functional.normalize(output, dim=-1) if self.normalize else output
+            is_source = target is x and self.lin is None
+            root = self.lin_r.weight
+            terms = terms._replace(root_weight=root, target=None if is_source else target)
+        matrix, reduction = self._aggregation(matrix, source)
+        activation = None if self.normalize else self.activation
+        output = propagate(matrix, source, terms, reduction=reduction, activation=activation)
+        if not self.normalize:
+            return output
+        output = torch.nn.functional.normalize(output, dim=-1)
+        return output if self.activation is None else self.activation(output)
 
-    # Other operations: sums and means commute with the linear layer.
-    def _aggregate(self, matrix: SparseMatrix, source: torch.Tensor) -> torch.Tensor:
-        """Return the aggregated features of neighbors after the linear layer."""
+    def _aggregation(
+        self, matrix: SparseMatrix, source: torch.Tensor
+    ) -> tuple[SparseMatrix, ReduceName]:
+        """Return the matrix whose products with the features are reduced, and the reduction: a mean is a sum
+        of products with shares."""
         if self.reduction == "mean":
-            matrix = row_means(matrix, source.dtype)
-        else:
-            matrix = matrix.with_values(source.new_ones(matrix.nnz))
-        output: torch.Tensor
-        if self.reduction in ("max", "min"):
-            output = self.lin_l(spmm(matrix, source, self.reduction))
-        elif receives_first(source, self.out_channels):
-            output = self.lin_l(spmm(matrix, source))
-        else:
-            output = spmm(matrix, source @ self.lin_l.weight.t())
-            if self.lin_l.bias is not None:
-                output = add_to_product(output, self.lin_l.bias)
-        return output
+            return row_means(matrix, source.dtype), "sum"
+        return matrix.with_values(source.new_ones(matrix.nnz)), self.reduction
 
     def extra_repr(self) -> str:
         return f"{self.in_channels}, {self.out_channels}, aggr={self.aggr!r}"

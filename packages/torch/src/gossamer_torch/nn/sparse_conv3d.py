@@ -11,6 +11,7 @@ import torch
 from gossamer_ir.errors import ArgumentError
 from gossamer_torch.checks import INDEX_TENSOR_DTYPES, require_dense, require_tensor_shape
 from gossamer_torch.kept_results import memoize_with
+from gossamer_torch.nn.propagation import add_to_product, product_with_bias
 from gossamer_torch.operators.gather_multiply_scatter import gather_multiply_scatter
 
 
@@ -71,13 +72,12 @@ class SparseConv3d(torch.nn.Module):
         if not isinstance(pairs, KernelMap):
             pairs = kernel_map(pairs, self.kernel_size)
         middle = self.weight.shape[0] // 2
-        output = features @ self.weight[middle]
-        if self.bias is not None:
-            output = output + self.bias
+        output = product_with_bias(features, self.weight[middle], self.bias)
         others = torch.cat([self.weight[:middle], self.weight[middle + 1 :]])
-        return output + gather_multiply_scatter(
+        sums = gather_multiply_scatter(
             features, others, pairs.sources, pairs.targets, pairs.offsets, features.shape[0]
         )
+        return add_to_product(output, sums)
 
     def extra_repr(self) -> str:
         return f"{self.in_channels}, {self.out_channels}, kernel_size={self.kernel_size}"
