@@ -178,8 +178,8 @@ def test_a_tensor_has_one_set_of_plans_for_both_packages(format):
     source = scipy.sparse.random_array((20, 15), density=0.2, rng=np.random.default_rng(0))
     tensor = gs.from_scipy(source).asformat(format)
     A, X = gt.to_sparse_matrix(tensor), np.ones((15, 3))
-    factor = kept_pattern(A.crow, A.col, 15).factor(A.values, transposed=False)
-    assert factor is not tensor
+    operand = kept_pattern(A.crow, A.col, 15).operand(A.values, transposed=False)
+    assert operand is not tensor
     for product, other in (
         (lambda: gs.spmm(tensor, X), lambda: gt.spmm(tensor, torch.from_numpy(X))),
         (lambda: gt.spmv(tensor, torch.ones(15).double()), lambda: gs.spmv(tensor, X[:, 0])),
@@ -190,7 +190,7 @@ def test_a_tensor_has_one_set_of_plans_for_both_packages(format):
         kept = set(tensor.memo)
         other()
         assert kept
-        assert set(tensor.memo) == set(factor.memo) == kept
+        assert set(tensor.memo) == set(operand.memo) == kept
 
 
 def test_integers_become_floats_of_the_default_dtype_of_each_call():
