@@ -47,8 +47,15 @@ DEFECTS = (
     Defect(
         "parallel iterations may write one element",
         of="parallel", home="primitives.loops.parallel",
-        line="require=require_no_race)\n",
-        instead="require=lambda *_: None)\n",
+        line="    require = require_no_race if accumulate is None else require_nothing\n",
+        instead="    require = require_nothing\n",
+    ),
+    Defect(
+        "what the parts of a loop have added up is not combined",
+        of="parallel_reduction", home="reductions.parallel_parts",
+        line="    function = function_with_replaced(parts.cursor, (fill, run, combine))\n",
+        instead="    function = function_with_replaced(parts.cursor, (fill, run))\n",
+        along=("decompose_reduction",),
     ),
     Defect(
         "iterations beyond the end of a loop run",

@@ -48,7 +48,7 @@ SCALABLE_WEIGHTS = {"vectorize": 60, "split": 40}
 """Further weights of sequences for scalable vectors."""
 CONVERTED = 0.15
 """How often these convert lanes."""
-LATER = {"uniform_extent": 0.005, "convert_lanes": 0.005}
+LATER = {"uniform_extent": 0.005, "convert_lanes": 0.005, "parallel_reduction": 0.01}
 """How often primitives are drawn that have their numbers from a generator `beside` the usual one."""
 
 

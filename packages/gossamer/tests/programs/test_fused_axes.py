@@ -132,7 +132,7 @@ SCHEDULES = {
     "rows are reduced in parallel, with copies": (
         PRODUCT,
         "product",
-        (("parallel", {"loop": "i_j", "accumulate": "privatized", "parts": 3}),),
+        (("parallel_reduction", {"loop": "i_j", "parts": 3}),),
     ),
     "rows are reduced in parallel, in order": (
         PRODUCT,
@@ -140,7 +140,7 @@ SCHEDULES = {
         (
             split("k", 8),
             ("vectorize", {"loop": "k_1"}),
-            ("parallel", {"loop": "i_j", "accumulate": "segmented", "parts": 5}),
+            ("parallel_reduction", {"loop": "i_j", "form": "segmented", "parts": 5}),
         ),
     ),
 }

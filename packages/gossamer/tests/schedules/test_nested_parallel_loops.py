@@ -95,8 +95,8 @@ def test_an_inner_loop_that_races_is_refused_also_where_it_would_run_serially() 
         builder.parallel("j")
     assert caught.value.code == "schedule.parallel.not_proved"
     with pytest.raises(ScheduleError) as caught:
-        builder.parallel("j", accumulate="privatized")
-    assert caught.value.code == "schedule.parallel.nested"
+        builder.parallel_reduction("j")
+    assert caught.value.code == "schedule.parallel_reduction.nested"
 
 
 def test_an_outer_loop_that_races_is_refused() -> None:

@@ -69,6 +69,7 @@ if TYPE_CHECKING:
     from gossamer_schedule.primitives.loops.loop_partition import loop_partition
     from gossamer_schedule.primitives.loops.loop_version import loop_version
     from gossamer_schedule.primitives.loops.parallel import parallel
+    from gossamer_schedule.primitives.loops.parallel_reduction import parallel_reduction
     from gossamer_schedule.primitives.loops.pipeline import pipeline
     from gossamer_schedule.primitives.loops.prefetch import prefetch
     from gossamer_schedule.primitives.loops.reorder import reorder
@@ -128,6 +129,7 @@ __all__ = [
     "loop_partition",
     "loop_version",
     "parallel",
+    "parallel_reduction",
     "pipeline",
     "prefetch",
     "reindex",
@@ -205,6 +207,7 @@ _HOMES = {
     "loop_partition": "gossamer_schedule.primitives.loops.loop_partition",
     "loop_version": "gossamer_schedule.primitives.loops.loop_version",
     "parallel": "gossamer_schedule.primitives.loops.parallel",
+    "parallel_reduction": "gossamer_schedule.primitives.loops.parallel_reduction",
     "pipeline": "gossamer_schedule.primitives.loops.pipeline",
     "prefetch": "gossamer_schedule.primitives.loops.prefetch",
     "reindex": "gossamer_schedule.primitives.buffers.reindex",

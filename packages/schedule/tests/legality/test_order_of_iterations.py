@@ -225,10 +225,15 @@ for i in T.serial(8):
 """
 
 
-@pytest.mark.parametrize("form", ["atomic", "privatized"])
-def test_a_sum_that_bounds_a_loop_is_not_shared(form):
-    step = Step("parallel", {"loop": "i", "accumulate": form})
-    with pytest.raises(ScheduleError, match=r"\[schedule.parallel.no_reduction\]"):
+@pytest.mark.parametrize(
+    "step",
+    [
+        Step("parallel", {"loop": "i", "accumulate": "atomic"}),
+        Step("parallel_reduction", {"loop": "i"}),
+    ],
+)
+def test_a_sum_that_bounds_a_loop_is_not_shared(step):
+    with pytest.raises(ScheduleError, match=rf"\[schedule.{step.op}.no_reduction\]"):
         apply(loops(BOUND_BY_SUM), step)
 
 

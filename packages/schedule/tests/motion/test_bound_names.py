@@ -205,7 +205,7 @@ WIDE_CASES = [
     (WIDE, "reindex_cache_write", {"buffer": "W", **USED_WIDE}, "shape"),
     (WIDE, "reindex_cache_read", {"buffer": "Q", **USED_WIDE}, "shape"),
     (WIDE_SUM, "reindex_cache_write", {"block": "sum", "buffer": "V", **LOCAL}, "shape"),
-    (WIDE_SUM, "parallel", {"loop": "j", "accumulate": "privatized", "parts": 2}, "no_reduction"),
+    (WIDE_SUM, "parallel_reduction", {"loop": "j", "parts": 2}, "no_reduction"),
 ]
 
 

@@ -44,7 +44,7 @@ def draw_step(data, builder: ScheduleBuilder) -> None:
             builder.fuse(*nest[first : first + data.draw(st.integers(2, 3))])
         case "parts":
             form = data.draw(st.sampled_from(["privatized", "segmented"]))
-            builder.parallel(data.draw(loops), accumulate=form, parts=3)
+            builder.parallel_reduction(data.draw(loops), form=form, parts=3)
         case "bind":
             thread = data.draw(st.sampled_from(["blockIdx.x", "threadIdx.x"]))
             builder.bind(data.draw(loops), thread=thread)

@@ -93,8 +93,8 @@ NUMBERS = {
     "grain": (STEPS, lambda number: Step("parallel", {"loop": "i", "grain": number}), "parallel.grain"),
     "parts": (
         SUMS,
-        lambda number: Step("parallel", {"loop": "i", "accumulate": "privatized", "parts": number}),
-        "parallel.parts",
+        lambda number: Step("parallel_reduction", {"loop": "i", "parts": number}),
+        "parallel_reduction.parts",
     ),
     "storage_align": (
         LOCAL.replace("{read}", "B[vh, 0]"),

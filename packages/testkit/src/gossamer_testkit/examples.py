@@ -151,6 +151,19 @@ def spmm(
 """)
 """C = A B with A in CSR, position stage."""
 
+VECTOR_SUM = parse_module("""
+@T.prim_func
+def total(a: T.handle, y: T.handle, n: T.int64):
+    T.func_attr({"sparse_tir_level": 0})
+    A = T.match_buffer(a, (n,), "float32")
+    Y = T.match_buffer(y, (1,), "float32")
+    for i in T.serial(n):
+        with T.block("total"):
+            vi = T.axis.reduce(n, i)
+            Y[0] = Y[0] + A[vi]
+""")
+"""Y = Y + the sum of A, loop stage."""
+
 ROW_SUM = parse_module("""
 @T.prim_func
 def row_sum(indptr: T.handle, a: T.handle, y: T.handle, m: T.int64, nnz: T.int64):

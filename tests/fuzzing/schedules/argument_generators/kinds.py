@@ -24,14 +24,22 @@ def parallel(scene: Scene) -> Drawn:
     if loop is None:
         return None
     arguments = {"loop": loop.node.var}
-    if scene.chance(0.3):
-        arguments["accumulate"] = scene.choice_of("parallel", "accumulate")
-        return arguments | scene.rng.choice(({}, {"parts": 2}, {"parts": 3}))
+    if scene.chance(0.2):
+        return arguments | {"accumulate": "atomic"}
     offsets = _offsets(loop.node)
     if offsets and scene.chance(0.5):
         weight = f"T.int64({scene.rng.choice(offsets)}[{loop.node.var}]) + 2 * {loop.node.var}"
         return arguments | {"weight": weight, "grain": scene.rng.choice((1, 4))}
     return arguments | scene.rng.choice(({}, {"grain": 1}))
+
+
+def parallel_reduction(scene: Scene) -> Drawn:
+    loop = scene.choose(scene.serial)
+    if loop is None:
+        return None
+    form = scene.choice_of("parallel_reduction", "form")
+    parts = scene.rng.choice(({}, {"parts": 2}, {"parts": 3}))
+    return {"loop": loop.node.var, "form": form, **parts}
 
 
 def _offsets(loop: For) -> list[str]:
@@ -108,5 +116,8 @@ def prefetch(scene: Scene) -> Drawn:
 
 GENERATORS: dict[str, ArgumentGenerator] = {
     primitive.__name__: primitive
-    for primitive in (parallel, vectorize, convert_lanes, unroll, bind, pipeline, prefetch)
+    for primitive in (
+        *(parallel, parallel_reduction, vectorize, convert_lanes),
+        *(unroll, bind, pipeline, prefetch),
+    )
 }

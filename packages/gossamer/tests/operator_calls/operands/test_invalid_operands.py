@@ -44,6 +44,7 @@ BAD_SPMM = [
     ("format.monotone", tampered("indptr", 1, 9), B, "Element 2 of 'indptr' is 3"),
     ("format.range", tampered("indices", 2, 3), B, "Element 2 of 'indices' is 3"),
     ("format.range", tampered("indices", 0, -1), B, "Element 0 of 'indices' is -1"),
+    ("format.dimensions", sparse.csr_array(X), B, "The matrix has 1 dimension; expected 2"),
 ]
 
 

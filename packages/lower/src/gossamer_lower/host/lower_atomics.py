@@ -110,5 +110,5 @@ def _unsupported_error(buffer_name: str) -> UnsupportedError:
         "lower.lower_atomics.not_atomic",
         f"The atomic loop accesses '{buffer_name}' by something other than an atomic "
         f"{', '.join(ATOMIC_OPS[:-1])} or {ATOMIC_OPS[-1]}.",
-        hint="Use accumulate='privatized'.",
+        hint="Apply parallel_reduction instead of parallel.",
     )

@@ -66,7 +66,7 @@ def _accumulation_error(cursor: Cursor, *, buffer_name: str) -> ScheduleError:
             return schedule_error(
                 f"{cursor.primitive}.not_atomic",
                 f"No atomic step combines elements of '{buffer_name}', which are {dtype}, by {reduction.op}.",
-                hint="Expected numbers and add, min or max, or accumulate='privatized'.",
+                hint="Expected numbers and add, min or max. parallel_reduction combines by any operation.",
                 place=cursor.place,
             )
     return schedule_error(

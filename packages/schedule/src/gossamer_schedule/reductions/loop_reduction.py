@@ -76,14 +76,14 @@ def required_segment_dimension(reduction: LoopReduction) -> int:
     if len(changing) == 1 and ordered:
         return ordered[0]
     raise schedule_error(
-        "parallel.not_proved",
+        "parallel_reduction.not_proved",
         f"Cannot prove that loop '{loop.var}' visits the elements of '{reduction.buffer.name}' in "
         "order.",
         needs=" or ".join(
             f"{text_of(reduction.element[dimension])} never decreases" for dimension in changing
         )
         or "an index of the element follows the loop",
-        hint="accumulate='privatized' needs no order.",
+        hint="form='privatized' needs no order.",
         place=reduction.cursor.place,
     )
 
@@ -103,7 +103,7 @@ def _require_every_iteration(reduction: LoopReduction, inner: Set[str]) -> None:
         # which finds the first element.
         if names & outer or not names & inner:
             raise schedule_error(
-                "parallel.not_proved",
+                "parallel_reduction.not_proved",
                 f"Cannot prove that each iteration of loop '{reduction.cursor.node.var}' has an element.",
                 needs=text_of(part),
                 hint="Make the loop parallel before it is split.",

@@ -51,6 +51,7 @@ from gossamer_schedule.primitives.loops.lift_loop import lift_loop
 from gossamer_schedule.primitives.loops.loop_partition import loop_partition
 from gossamer_schedule.primitives.loops.loop_version import loop_version
 from gossamer_schedule.primitives.loops.parallel import parallel
+from gossamer_schedule.primitives.loops.parallel_reduction import parallel_reduction
 from gossamer_schedule.primitives.loops.pipeline import pipeline
 from gossamer_schedule.primitives.loops.prefetch import prefetch
 from gossamer_schedule.primitives.loops.reorder import reorder
@@ -97,6 +98,7 @@ class Fluent(AppliesPrimitives):
     loop_partition = fluent(loop_partition)
     loop_version = fluent(loop_version)
     parallel = fluent(parallel)
+    parallel_reduction = fluent(parallel_reduction)
     pipeline = fluent(pipeline)
     prefetch = fluent(prefetch)
     reindex = fluent(reindex)

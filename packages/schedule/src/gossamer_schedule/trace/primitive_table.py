@@ -37,6 +37,7 @@ _HOMES = {
     "loop_partition": "gossamer_schedule.primitives.loops.loop_partition",
     "loop_version": "gossamer_schedule.primitives.loops.loop_version",
     "parallel": "gossamer_schedule.primitives.loops.parallel",
+    "parallel_reduction": "gossamer_schedule.primitives.loops.parallel_reduction",
     "pipeline": "gossamer_schedule.primitives.loops.pipeline",
     "prefetch": "gossamer_schedule.primitives.loops.prefetch",
     "reindex": "gossamer_schedule.primitives.buffers.reindex",

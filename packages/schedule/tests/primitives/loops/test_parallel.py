@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from nest_programs import COPY, SUM
 from refused import reason_of
-from refused_programs import FETCH, PARALLEL, SCATTER
+from refused_programs import FETCH, SCATTER
 
 from gossamer_ir.errors import ScheduleError
 from gossamer_ir.interchange.records import Step
@@ -16,11 +16,9 @@ SCALED = SCATTER.replace("V[T.int64(P[vi])]", "V[vi * n]")
 CHANGING = SCATTER.replace(
     "V[T.int64(P[vi])] = W[vi]", "V[vi + T.int64(P[0])] = W[vi]\n        P[vi] = 1"
 )
-BOUND = COPY.replace("i in T.serial(8)", "i in T.thread_binding(8, thread='blockIdx.x')")
 REFUSED = [
     ("parallel.kind", COPY.replace("for j in T.serial", "for j in T.unroll"), {"loop": "j"}),
-    ("parallel.nested", PARALLEL, {"loop": "j", "accumulate": "privatized"}),
-    ("parallel.nested", BOUND, {"loop": "j", "accumulate": "privatized"}),
+    ("parallel.accumulate", COPY, {"loop": "i", "accumulate": "privatized"}),
     ("parallel.race", SUM, {"loop": "j"}),
     ("parallel.not_proved", SCATTER, {"loop": "i"}),
     ("parallel.not_proved", SCALED, {"loop": "i"}),

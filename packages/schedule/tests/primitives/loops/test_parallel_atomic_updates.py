@@ -123,7 +123,6 @@ for i in T.serial(8):
 
 REFUSED = [
     ("parallel.not_atomic", scatter("*"), {}),
-    ("parallel.parts", scatter(), {"parts": 4}),
     ("parallel.no_reduction", scatter(operands=(OPERANDS[0], "Y[0, 0]")), {}),
     ("parallel.no_reduction", scatter("-"), {}),
     ("parallel.grain", scatter(), {"grain": 0}),

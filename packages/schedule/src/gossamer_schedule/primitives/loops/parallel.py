@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal, TypeAlias
+from typing import Literal
 
 from msgspec.structs import replace
 
@@ -11,13 +11,12 @@ from gossamer_ir.core.annotations import ATOMIC
 from gossamer_ir.core.build import ONE, add, index
 from gossamer_ir.core.expression_kinds import dtype_of
 from gossamer_ir.core.limits import MAX_SIZE
-from gossamer_ir.nodes import Block, Expr, For, Function
-from gossamer_schedule.cursor.cursor_at import Cursor, addressable_stmts
+from gossamer_ir.nodes import Expr
+from gossamer_schedule.cursor.cursor_at import Cursor
 from gossamer_schedule.cursor.find import find_loop
 from gossamer_schedule.cursor.requirements import (
     LOOP_STAGES,
     require_between,
-    require_scheduled_stage,
     require_serial,
 )
 from gossamer_schedule.definition.change import Change
@@ -27,17 +26,8 @@ from gossamer_schedule.errors import schedule_error, text_of
 from gossamer_schedule.legality.loop_invariance import require_unchanged
 from gossamer_schedule.legality.monotone_loops import is_monotone_along
 from gossamer_schedule.legality.races import require_no_race
-from gossamer_schedule.primitives.loops.split import split
 from gossamer_schedule.safe_accesses.expression_arguments import expr_of_text
 from gossamer_schedule.safe_accesses.safe_loads import are_loads_safe_in_loops
-
-Accumulation: TypeAlias = Literal["atomic", "privatized", "segmented"]
-"""The ways in which iterations share elements."""
-DEFAULT_PARTS = 8
-"""The default number of parts. It is a constant, since results would otherwise depend on the number of
-threads, and small, since each part may have a copy of the buffer."""
-MAX_PARTS = 2**16
-"""The largest number of parts, each of which may have a copy of the buffer."""
 
 
 @primitive(stages=LOOP_STAGES)
@@ -47,23 +37,15 @@ def parallel(
     *,
     weight: str | None = None,
     grain: int | None = None,
-    accumulate: Accumulation | None = None,
-    parts: int | None = None,
+    accumulate: Literal["atomic"] | None = None,
     function: str | None = None,
 ) -> Change:
     """Mark a serial loop as parallel: its iterations run on several threads.
 
-    Different iterations must write different elements, unless `accumulate` says how they share them:
-
-    * "atomic": each update is atomic. The loop updates shared buffers only by reductions
-      `X[...] = X[...] op value` with addition, minimum or maximum; it is annotated `atomic` with the names
-      of these buffers. Updates run in any order, so sums of floats vary between runs.
-    * "privatized": the loop contains one such reduction, with any `op`. It is cut into `parts` equal parts
-      (8 by default), which run in parallel; each has its own copy of `X`.
-    * "segmented": as "privatized", if the loop visits the elements in order. A part shares only its first
-      element with earlier parts, so it has its own copy of that element only.
-
-    Copies are combined after the loop, in order, so results do not depend on the number of threads.
+    Different iterations write different elements. With `accumulate="atomic"`, they may share elements of
+    buffers that the loop updates only by reductions `X[...] = X[...] op value` with addition, minimum or
+    maximum. Each of these updates is atomic; the loop is annotated `atomic` with the names of these buffers.
+    Updates run in any order, so sums of floats vary between runs. `parallel_reduction` keeps the order.
 
     `weight` is the text of an int64 expression in the loop variable: the cumulative work before an
     iteration, used to give each thread equal work. It must not decrease, and is also evaluated at the end
@@ -71,8 +53,7 @@ def parallel(
     iterations.
 
     Inside a parallel loop, further parallel loops run serially. To distribute the iterations of both,
-    apply `fuse` first. The result's name is that of the loop; with parts, the names are those of the
-    loop over parts, the loop inside it and the blocks that fill and combine the copies.
+    apply `fuse` first. The result's name is that of the loop.
 
     Raises `ScheduleError` with a code `schedule.parallel.*`:
 
@@ -81,11 +62,9 @@ def parallel(
     * `.weight`: not int64, or may decrease
     * `.text`: the weight is not an expression
     * `.grain`: less than one, or too large
-    * `.nested`: parts inside or around another loop that is parallel or bound to threads
-    * `.accumulate`: none of the forms, or parts with a weight or grain
-    * `.parts`: fewer than two, too many, or with "atomic"
-    * `.not_atomic`: another reducer, or not numbers
-    * `.no_reduction`: the loop contains more than a reduction, or other accesses to shared elements
+    * `.accumulate`: another word than "atomic"
+    * `.not_atomic`: atomic updates by another reducer, or of other values than numbers
+    * `.no_reduction`: with atomic updates, the loop accesses shared elements otherwise
 
     >>> from gossamer_testkit.examples import ROW_SUM
     >>> from gossamer_testkit.show import body_text
@@ -107,78 +86,9 @@ def parallel(
                     Y[vi] = 0.0
                 Y[vi] = Y[vi] + A[indptr_data[vi] + vj]
     """
-    # Without a form, iterations may share nothing, and the plain check below suffices.
-    if accumulate is not None or parts is not None:
-        _require_accumulation_form(accumulate, parts, weight or grain, root)
-        if accumulate == ATOMIC:
-            return parallelize_loop(
-                root, loop, weight, grain=grain, require=require_nothing, accumulate=ATOMIC
-            )
-        return _parallelize_parts(root, loop, accumulate, parts=parts or DEFAULT_PARTS)
-    return parallelize_loop(root, loop, weight, grain=grain, require=require_no_race)
-
-
-def _require_accumulation_form(
-    accumulate: Accumulation | None, parts: int | None, weight: str | int | None, root: Cursor
-) -> None:
-    """Refuse arguments that have no effect in a form: parts are equal, so their work is not balanced by a
-    weight, and with atomic updates there are no parts."""
-    if accumulate is None:
-        raise schedule_error(
-            "parallel.accumulate",
-            f"parts={parts} is given without accumulate=.",
-            hint="Add accumulate='privatized' or 'segmented', or leave parts= out.",
-        )
-    if weight is not None and accumulate != ATOMIC:
-        raise schedule_error(
-            "parallel.accumulate",
-            f"parallel does not support accumulate={accumulate!r} with weight= or grain=.",
-            hint="Leave weight= and grain= out, or use accumulate='atomic'.",
-        )
-    if parts is not None and accumulate == ATOMIC:
-        raise schedule_error(
-            "parallel.parts",
-            f"parallel does not support parts={parts} with accumulate='atomic'.",
-            hint="Leave parts= out, or use accumulate='privatized' or 'segmented'.",
-        )
-    if parts is not None:
-        require_between(root, "parts", parts, 2, MAX_PARTS)
-
-
-def _parallelize_parts(
-    root: Cursor, loop_name: str, accumulate: Accumulation | None, *, parts: int
-) -> Change:
-    """Run equal parts of a reduction in parallel, and combine their results afterward."""
-    # Imported late: few schedules have parts.
-    from gossamer_schedule.reductions.loop_reduction import (
-        required_loop_reduction,
-        required_segment_dimension,
-    )
-    from gossamer_schedule.reductions.parallel_parts import with_parallel_parts
-
-    require_scheduled_stage(root, ("loop",))
-    cursor = find_loop(root, loop=loop_name)
-
-    require_serial(cursor)
-    _require_not_nested(cursor)
-
-    reduction = required_loop_reduction(cursor)
-    dimension = required_segment_dimension(reduction) if accumulate == "segmented" else None
-    # Equal numbers of iterations: a constant number of parts gives the same rounding with any
-    # number of threads.
-    divided = split(root.module, loop_name, factors=(parts, None), function=root.function.name)
-
-    in_parts = root.function_in(divided.module)
-    outer = find_loop(in_parts, loop=divided.names[0])
-    changed = with_parallel_parts(reduction, outer, dimension=dimension, count=parts)
-    # The blocks that fill and combine copies are those that were not there before.
-    old = set(_block_names(in_parts.function))
-    added = (name for name in _block_names(changed) if name not in old)
-    return Change(in_parts.with_function(changed), (*divided.names, *added), divided.forwards)
-
-
-def _block_names(function: Function) -> tuple[str, ...]:
-    return tuple(stmt.name for stmt in addressable_stmts(function.body) if isinstance(stmt, Block))
+    # Iterations that share elements are checked when the shared buffers are found.
+    require = require_no_race if accumulate is None else require_nothing
+    return parallelize_loop(root, loop, weight, grain=grain, require=require, accumulate=accumulate)
 
 
 def parallelize_loop(
@@ -215,20 +125,6 @@ def _shared_buffers(cursor: Cursor) -> tuple[str, ...]:
     from gossamer_schedule.legality.shared_accumulation import required_shared_buffers
 
     return required_shared_buffers(cursor)
-
-
-def _require_not_nested(cursor: Cursor) -> None:
-    """Refuse parts inside a parallel or bound loop, whose threads would share the copies and combine all of
-    them, and around one, which would run serially."""
-    for stmt in (*cursor.loops, *addressable_stmts(cursor.node.body)):
-        if isinstance(stmt, For) and stmt.kind in ("parallel", "thread_binding"):
-            raise schedule_error(
-                "parallel.nested",
-                f"Parts of loop '{cursor.node.var}' cannot run in parallel, because loop '{stmt.var}' "
-                "around or inside it is parallel or bound to threads.",
-                hint="Use accumulate='atomic', or make only one of the loops parallel.",
-                place=cursor.place,
-            )
 
 
 def _required_weight(text: str, cursor: Cursor) -> Expr:

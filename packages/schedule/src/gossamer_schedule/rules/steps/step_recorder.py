@@ -15,7 +15,6 @@ from gossamer_ir.interchange.records import Arg, Step
 if TYPE_CHECKING:
     from gossamer_ir.nodes import Scope, ThreadTag
     from gossamer_schedule.primitives.annotations.hide_buffer_access import AccessKind
-    from gossamer_schedule.primitives.loops.parallel import Accumulation
     from gossamer_schedule.primitives.loops.vectorize import Remainder
 
 
@@ -130,12 +129,18 @@ class StepRecorder:
         *,
         weight: str | None = None,
         grain: int | None = None,
-        accumulate: Accumulation | None = None,
+        accumulate: Literal["atomic"] | None = None,
+    ) -> None:
+        self._record("parallel", loop=loop, weight=weight, grain=grain, accumulate=accumulate)
+
+    def parallel_reduction(
+        self,
+        loop: str,
+        *,
+        form: Literal["privatized", "segmented"] | None = None,
         parts: int | None = None,
     ) -> None:
-        self._record(
-            "parallel", loop=loop, weight=weight, grain=grain, accumulate=accumulate, parts=parts
-        )
+        self._record("parallel_reduction", loop=loop, form=form, parts=parts)
 
     def pipeline(self, loop: str, *, stages: int | None = None) -> None:
         self._record("pipeline", loop=loop, stages=stages)

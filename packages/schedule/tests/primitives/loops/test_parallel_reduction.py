@@ -1,15 +1,17 @@
-"""`parallel` with private copies of shared elements, or with one segment after the other."""
+"""`parallel_reduction` with private copies of shared elements, or with one segment after the other."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
+from nest_programs import COPY
+from refused_programs import PARALLEL
 
 from gossamer_ir.errors import ScheduleError
 from gossamer_ir.interpret import run
 from gossamer_ir.script import parse_module
 from gossamer_ir.verify import verify
-from gossamer_schedule import ScheduleBuilder, parallel, replay
+from gossamer_schedule import ScheduleBuilder, parallel_reduction, replay
 
 FORMS = ("privatized", "segmented")
 COMBINED = {"+": np.add, "*": np.multiply, "max": np.maximum, "min": np.minimum}
@@ -55,29 +57,29 @@ def require_scatter(module, op: str, *, count: int, rows: int = 6, is_sorted: bo
 @pytest.mark.parametrize("op", COMBINED)
 @pytest.mark.parametrize("count", [0, 1, 3, 4, 7, 30])
 def test_parts_combine_to_the_same(form, op, count):
-    result = parallel(scatter(op), "i", accumulate=form, parts=4)
+    result = parallel_reduction(scatter(op), "i", form=form, parts=4)
     require_scatter(result.module, op, count=count)
 
 
 @pytest.mark.parametrize("form", FORMS)
-@pytest.mark.parametrize("parts", [None, 2, 5])
-def test_all_terms_of_one_element_in_several_parts(form, parts):
-    result = parallel(scatter(), "i", accumulate=form, parts=parts)
+@pytest.mark.parametrize("arguments", [{}, {"parts": 2}, {"parts": 5}])
+def test_all_terms_of_one_element_in_several_parts(form, arguments):
+    result = parallel_reduction(scatter(), "i", form=form, **arguments)
     require_scatter(result.module, "+", count=20, rows=1)
     require_scatter(result.module, "+", count=20, rows=2)
 
 
 def test_elements_in_any_order_are_privatized():
-    result = parallel(scatter(is_sorted=False), "i", accumulate="privatized")
+    result = parallel_reduction(scatter(is_sorted=False), "i")
     require_scatter(result.module, "+", count=25, is_sorted=False)
 
 
 def test_the_trace_records_the_form():
     builder = ScheduleBuilder(scatter())
     (i, _) = builder.get_loops("add")
-    names = builder.parallel(i, accumulate="segmented", parts=3).names
+    names = builder.parallel_reduction(i, form="segmented", parts=3).names
     assert names == ("i_0", "i_1", "add_fill", "add_carry", "add_combine")
-    assert builder.trace[0].args == {"loop": "i", "accumulate": "segmented", "parts": 3}
+    assert builder.trace[0].args == {"loop": "i", "form": "segmented", "parts": 3}
     assert replay(scatter(), builder.trace) == builder.module
     builder.parallel("p_c")
     require_scatter(builder.module, "+", count=9)
@@ -96,8 +98,8 @@ def total(a: T.handle, y: T.handle, n: T.int64):
             Y[0] = Y[0] + A[vi]
 """)
     with pytest.raises(ScheduleError, match="Needed: an index of the element follows the loop"):
-        parallel(module, "i", accumulate="segmented")
-    result = parallel(module, "i", accumulate="privatized", parts=3).module
+        parallel_reduction(module, "i", form="segmented")
+    result = parallel_reduction(module, "i", parts=3).module
     for count in (0, 1, 2, 10):
         terms, total = np.arange(count, dtype=np.float32), np.full(1, 7.0, np.float32)
         run(verify(result), {"a": terms, "y": total, "n": count})
@@ -105,27 +107,35 @@ def total(a: T.handle, y: T.handle, n: T.int64):
 
 
 REFUSED = [
-    ("parallel.accumulate", {"accumulate": "shared"}),
-    ("parallel.accumulate", {"parts": 4}),
-    ("parallel.accumulate", {"accumulate": "privatized", "grain": 4}),
-    ("parallel.parts", {"accumulate": "privatized", "parts": 1}),
-    ("parallel.not_proved", {"accumulate": "segmented"}),
+    ("parallel_reduction.form", {"form": "shared"}),
+    ("parallel_reduction.parts", {"parts": 1}),
+    ("parallel_reduction.not_proved", {"form": "segmented"}),
 ]
 
 
 @pytest.mark.parametrize(("code", "arguments"), REFUSED)
 def test_what_cannot_be_accumulated_is_refused(code, arguments):
     with pytest.raises(ScheduleError) as caught:
-        parallel(scatter(is_sorted=False), "i", **arguments)
+        parallel_reduction(scatter(is_sorted=False), "i", **arguments)
     assert caught.value.code == f"schedule.{code}"
+
+
+BOUND = COPY.replace("i in T.serial(8)", "i in T.thread_binding(8, thread='blockIdx.x')")
+
+
+@pytest.mark.parametrize("body", [PARALLEL, BOUND])
+def test_parts_in_a_parallel_or_bound_loop_are_refused(program, body):
+    with pytest.raises(ScheduleError) as caught:
+        parallel_reduction(program(body), "j")
+    assert caught.value.code == "schedule.parallel_reduction.nested"
 
 
 def test_the_end_of_a_split_loop_has_no_element():
     builder = ScheduleBuilder(scatter()).split("i", factors=(None, 3))
     with pytest.raises(ScheduleError, match="Needed: vi < n") as caught:
-        builder.parallel("i_1", accumulate="segmented")
-    assert caught.value.code == "schedule.parallel.not_proved"
-    builder.parallel("i_1", accumulate="privatized", parts=2)
+        builder.parallel_reduction("i_1", form="segmented")
+    assert caught.value.code == "schedule.parallel_reduction.not_proved"
+    builder.parallel_reduction("i_1", parts=2)
     require_scatter(builder.module, "+", count=7)
 
 
@@ -144,13 +154,13 @@ for i in T.serial(8):
         facts="T.assume(monotone(P))",
     )
     with pytest.raises(ScheduleError) as caught:
-        parallel(module, "i", accumulate="segmented")
-    assert caught.value.code == "schedule.parallel.not_proved"
+        parallel_reduction(module, "i", form="segmented")
+    assert caught.value.code == "schedule.parallel_reduction.not_proved"
 
 
 def test_the_order_that_segments_need_is_shown():
     with pytest.raises(ScheduleError, match=r"Needed: T\.int64\(P\[i\]\) never decreases\."):
-        parallel(scatter(is_sorted=False), "i", accumulate="segmented")
+        parallel_reduction(scatter(is_sorted=False), "i", form="segmented")
 
 
 @pytest.mark.parametrize("form", FORMS)
@@ -164,8 +174,8 @@ for i in T.serial(8):
         V[0] = V[0] + W[vi]
 """)
     with pytest.raises(ScheduleError) as caught:
-        parallel(module, "i", accumulate=form)
-    assert caught.value.code == "schedule.parallel.no_reduction"
+        parallel_reduction(module, "i", form=form)
+    assert caught.value.code == "schedule.parallel_reduction.no_reduction"
 
 
 def test_an_order_that_wraps_around_is_none(program):
@@ -180,5 +190,5 @@ for i in T.serial(8):
         facts="T.assume(monotone(P))",
     )
     with pytest.raises(ScheduleError) as caught:
-        parallel(module, "i", accumulate="segmented")
-    assert caught.value.code == "schedule.parallel.not_proved"
+        parallel_reduction(module, "i", form="segmented")
+    assert caught.value.code == "schedule.parallel_reduction.not_proved"
