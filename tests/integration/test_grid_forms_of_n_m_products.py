@@ -12,7 +12,7 @@ from gossamer_ir.errors import FormatError
 from gossamer_tune.internal_api import FormChoice
 
 TARGET = "cuda-mma-sp:driver=interpreter"
-MODULE = importlib.import_module("gossamer.operators.matmul_24")
+MODULE = importlib.import_module("gossamer.operators.n_m_products.forms")
 
 
 @pytest.mark.parametrize(

@@ -42,7 +42,7 @@ NAMED = {
     # Files of arrays, for the problem with blocks.
     "benchmarks/operator_case.py": {"bsr"},
     # Dense tensor cores multiply blocks.
-    "packages/gossamer/src/gossamer/operators/matmul_24.py": {"bsr"},
+    "packages/gossamer/src/gossamer/operators/n_m_products/block_products.py": {"bsr"},
 }
 """Files that name a format for a reason that does not concern a new one."""
 LISTED = {

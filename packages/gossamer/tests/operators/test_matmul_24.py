@@ -1,13 +1,12 @@
 """Products with 2:4 matrices, compared with NumPy's of the dense matrix."""
 
-import importlib
-
 import numpy as np
 import pytest
 from scipy import sparse
 
 import gossamer as gs
 from gossamer.compilation.build_kernels import KERNELS
+from gossamer.operators.n_m_products import block_products, forms
 from gossamer_formats import SparseTensor, borrow_scipy, from_arrays
 from gossamer_ir.errors import ArgumentError, FormatError
 from gossamer_machine import Grid, Machine
@@ -289,8 +288,8 @@ def on_a_grid(monkeypatch):
     machine = Machine(
         grid=grid, block_products=(("int8", "dense"),), n_m_products=(("int8", "sparse"),)
     )
-    module = importlib.import_module("gossamer.operators.matmul_24")
-    monkeypatch.setattr(module, "machine_for", lambda _: machine)
+    for module in (forms, block_products):
+        monkeypatch.setattr(module, "machine_for", lambda _: machine)
     return "generic-cpu:vector_bits=256"
 
 

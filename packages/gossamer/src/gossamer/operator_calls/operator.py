@@ -63,15 +63,18 @@ class Operator(Generic[P]):
         *,
         checked_operands: Callable[..., Operands[MatrixOperand]],
         adapt: Adapt | None = None,
+        decide: DecideForm | None = None,
     ) -> None:
         """`checked_operands` returns the checked operands of a call. `adapt` returns dense operands as arrays
-        for the kernel if they differ from those of the call."""
+        for the kernel if they differ from those of the call. A function that leaves some results to a library
+        tells by `decide` which these are."""
         self.program = program
         # Not a property: each call reads it.
         self.name = program.name
         self._checked_operands = checked_operands
         self._function = function
         self._plans = Plans(adapt=adapt)
+        self._decide = decide
         update_wrapper(self, function)
 
     @property
@@ -87,9 +90,13 @@ class Operator(Generic[P]):
         sizes: Mapping[str, int],
         target: str | Target,
     ) -> ScheduleReport:
-        """Return the report about calls with a target from that of the kernel. `dtype` is that of the
-        operands; `sizes` are those that are fixed, by parameter."""
-        return report
+        """Return the report about calls with a target from that of the kernel: first the decision whether
+        they use the kernel, if there is one. `dtype` is that of the operands; `sizes` are those that are
+        fixed, by parameter."""
+        decision = None if self._decide is None else self._decide(dtype, sizes, target)
+        if decision is None:
+            return report
+        return replace(report, decisions=(decision, *report.decisions))
 
     def forget(self) -> None:
         """Drop all plans; later calls make them again."""
@@ -269,49 +276,6 @@ class Operator(Generic[P]):
         return bind_kernel(self.program, checked, result, target=target, check=check)
 
 
-class DecidingOperator(Operator[P]):
-    """An operator whose function decides at each call whether its kernel or a library computes the result.
-    Calls make no attempts with plans, which are those of kernels."""
-
-    def __init__(
-        self,
-        program: OperatorProgram,
-        function: Callable[P, Array],
-        *,
-        checked_operands: Callable[..., Operands[MatrixOperand]],
-        decide: DecideForm,
-    ) -> None:
-        """`decide` returns the decision for operands of a dtype, sizes and a target, as the function takes
-        it."""
-        super().__init__(program, function, checked_operands=checked_operands)
-        self._decide = decide
-
-    def explain_calls(
-        self,
-        report: ScheduleReport,
-        *,
-        dtype: str,
-        sizes: Mapping[str, int],
-        target: str | Target,
-    ) -> ScheduleReport:
-        """Return the report about calls: first the decision whether they use the kernel."""
-        decision = self._decide(dtype, sizes, target)
-        if decision is None:
-            return report
-        return replace(report, decisions=(decision, *report.decisions))
-
-    if not TYPE_CHECKING:
-
-        def __call__(
-            self,
-            *values: Any,
-            out: Array | None = None,
-            target: str | Target | None = None,
-            **named: Any,
-        ) -> Array:
-            return self._call_function(values, named, out=out, target=target)
-
-
 def operator(
     program: OperatorProgram,
     checked_operands: Callable[..., Operands[MatrixOperand]],
@@ -319,15 +283,12 @@ def operator(
     adapt: Adapt | None = None,
     decide: DecideForm | None = None,
 ) -> Callable[[Callable[P, Array]], Operator[P]]:
-    """Decorate the function that computes an operator for operands of any form; see `Operator`, and
-    `DecidingOperator` for one with the argument `decide`."""
+    """Decorate the function that computes an operator for operands of any form; see `Operator`."""
 
     def decorate(function: Callable[P, Array]) -> Operator[P]:
-        if decide is not None:
-            return DecidingOperator(
-                program, function, checked_operands=checked_operands, decide=decide
-            )
-        return Operator(program, function, checked_operands=checked_operands, adapt=adapt)
+        return Operator(
+            program, function, checked_operands=checked_operands, adapt=adapt, decide=decide
+        )
 
     return decorate
 

@@ -11,7 +11,7 @@ import gossamer as gs
 from gossamer.targets.parse_target import is_default_target
 from gossamer_tune.internal_api import FormChoice
 
-MODULE = importlib.import_module("gossamer.operators.matmul_24")
+MODULE = importlib.import_module("gossamer.operators.n_m_products.library_products")
 
 
 def test_only_the_default_target_is_that_of_libraries():
@@ -30,7 +30,7 @@ def n_m_array(dtype):
 @pytest.mark.parametrize("chosen", ["dense", "csr", "kernel"])
 def test_all_forms_of_a_tensor_have_the_same_product(chosen, dtype, monkeypatch):
     choice = FormChoice(chosen, "all are tested")
-    monkeypatch.setattr(MODULE, "_choice_here", lambda *_, **__: choice)
+    monkeypatch.setattr(MODULE, "choose_form_here", lambda *_, **__: choice)
     dense = n_m_array(dtype)
     A = gs.prune(dense, "2:4")
     B = np.random.default_rng(2).integers(-4, 5, (18, 20)).astype(dtype)

@@ -1,0 +1,1 @@
+"""What `matmul_24` is made of: its script, the choice of a form, and the products of the other forms."""
