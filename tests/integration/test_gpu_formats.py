@@ -33,8 +33,8 @@ def test_the_target_decides_whether_a_product_computes_with_a_format(name, forma
     dense = rng.integers(-4, 5, (48, 5)).astype(np.float32)
     operand = dense if name == "spmm" else dense[:, 0].copy()
     product = getattr(gs, name)
-    assert isinstance(product.checked_operands(tensor, operand).matrix, StoredMatrix)
-    assert isinstance(product.checked_operands(tensor, operand, target=TARGET).matrix, on_gpu)
+    assert type(product.checked_operands(tensor, operand).matrix) is StoredMatrix
+    assert type(product.checked_operands(tensor, operand, target=TARGET).matrix) is on_gpu
     for _ in range(2):
         for target in (None, TARGET):
             assert np.array_equal(product(tensor, operand, target=target), matrix @ operand)

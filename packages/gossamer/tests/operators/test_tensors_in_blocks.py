@@ -8,6 +8,7 @@ from csr_matrices import integers
 from scipy import sparse
 
 import gossamer as gs
+from gossamer.operator_calls.operands.csr_matrix import CsrMatrix
 from gossamer.operator_calls.operands.stored_matrix import StoredMatrix
 from gossamer.operators.spmm import checked_operands
 from gossamer_ir.errors import ArgumentError, FormatError
@@ -27,7 +28,7 @@ def blocks(shape, size, dtype=np.float32):
 def test_whole_blocks_are_multiplied_as_blocks(size, features, dtype):
     matrix, tensor = blocks((24, 60), size, dtype)
     dense = integers((60, features), dtype)
-    assert isinstance(checked_operands(tensor, dense).matrix, StoredMatrix)
+    assert type(checked_operands(tensor, dense).matrix) is StoredMatrix
     assert np.array_equal(gs.spmm(tensor, dense), matrix @ dense)
     out = integers((24, features), dtype, seed=2)
     expected = 2 * (matrix @ dense) + 3 * out
@@ -43,7 +44,7 @@ def test_whole_blocks_are_multiplied_as_blocks(size, features, dtype):
 def test_other_blocks_are_converted(shape, size):
     matrix, tensor = blocks(shape, size)
     dense = integers((shape[1], 8))
-    assert not isinstance(checked_operands(tensor, dense).matrix, StoredMatrix)
+    assert isinstance(checked_operands(tensor, dense).matrix, CsrMatrix)
     assert np.array_equal(gs.spmm(tensor, dense), matrix @ dense)
 
 

@@ -6,6 +6,7 @@ import math
 from typing import Any
 
 import numpy as np
+from msgspec.structs import replace
 
 from gossamer.operator_calls.operands.checked_operands import Operands
 from gossamer.operator_calls.operands.csr_arrays import ArraysMatrix, arrays_matrix
@@ -191,7 +192,7 @@ def _compute_in_blocks(
     dtype, features = checked.dtype, checked.features
     result, array = output_array(out, dtype=dtype, shape=checked.shape, inputs=checked.inputs)
     left = {"x": queries * scale, "y": keys}
-    sampled = Operands(matrix, left, "out", (matrix.nnz,), dtype, features)
+    sampled = Operands(matrix, left, "out", (matrix.value_count,), dtype, features)
     scores = sddmm.run(sampled, out=None, target=target)
     offsets = matrix.arrays["indptr"]
     lengths = np.diff(offsets)
@@ -206,7 +207,7 @@ def _compute_in_blocks(
         storage = matrix.storage
         weighted = storage._replace(arrays={**storage.arrays, "data": weights})
         product = Operands(
-            matrix._replace(storage=weighted), {"b": values}, "c", checked.shape, dtype, features
+            replace(matrix, storage=weighted), {"b": values}, "c", checked.shape, dtype, features
         )
         spmm.run(product, out=array, target=target)
         array[rows] /= totals[:, np.newaxis]

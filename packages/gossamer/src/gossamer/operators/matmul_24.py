@@ -107,7 +107,7 @@ def matmul_24(
     """
     if isinstance(A, SparseTensor):
         A = unchanging_tensor(A)
-    if is_default_target(target):
+    if target is None or is_default_target(target):
         result = product_of_library(A, B, dtype, out=out)
     else:
         result = product_in_blocks(A, B, dtype, out=out, target=target)

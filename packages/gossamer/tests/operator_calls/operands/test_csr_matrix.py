@@ -22,7 +22,7 @@ def test_a_tensor_in_csr_is_used_as_it_is():
     matrix = csr_matrix(tensor)
     assert matrix.tensor is tensor
     assert all(matrix.arrays[name] is tensor.arrays[name] for name in ("indptr", "indices"))
-    assert (matrix.shape, matrix.nnz, matrix.dtype) == ((3, 4), 7, "float32")
+    assert (matrix.shape, matrix.value_count, matrix.dtype) == ((3, 4), 7, "float32")
 
 
 def test_a_tensor_in_another_format_is_converted_once():
@@ -82,4 +82,4 @@ def test_long_rows_are_cut_into_segments_that_share_the_values(monkeypatch):
     assert segments.arrays["indptr"].tolist() == [0, 3, 3, 6, 7]
     assert starts.tolist() == [0, 1, 2]
     assert segments.arrays["a"] is matrix.arrays["a"]
-    assert (segments.rows, segments.columns, segments.nnz) == (4, 4, 7)
+    assert (segments.shape, segments.value_count) == ((4, 4), 7)

@@ -37,6 +37,7 @@ BAD_SPMM = [
     ("operand.kind", A, sparse.csr_array(B), "'B' has the type 'csr_array'"),
     ("operand.kind", A, np.ma.masked_array(B), "'B' has the type 'MaskedArray'"),
     ("format.kind", B, B, "The matrix has the type 'ndarray'"),
+    ("format.dimensions", sparse.csr_array(X), B, "The matrix has 1 dimension; expected 2"),
     ("format.dtype", A.astype(np.int64), B, "int64"),
     ("format.dtype", A.astype(np.complex64), B, "complex64"),
     ("format.value", tampered("indptr", 0, 1), B, "Element 0 of 'indptr' is 1"),

@@ -92,7 +92,7 @@ def _prepare_row_segments(
 ) -> Callable[[], None]:
     """Build the kernel for a matrix that has a row for each segment of a row, and return the function that
     adds the segments of each row. `starts` has the index of the first segment of each row."""
-    segments = operands._replace(matrix=matrix, shape=(matrix.rows, *operands.shape[1:]))
+    segments = operands._replace(matrix=matrix, shape=(matrix.shape[0], *operands.shape[1:]))
     kernel = kernel_for(kernel_spec(segments, program), target=target).kernel
 
     def run() -> None:

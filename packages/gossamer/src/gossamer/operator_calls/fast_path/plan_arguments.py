@@ -14,10 +14,10 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from gossamer.operator_calls.operands.csr_matrix import DTYPE_NUMBERS, CsrMatrix
+from gossamer.operator_calls.operands.csr_matrix import DTYPE_NUMBERS, csr_of_storage
 from gossamer.operator_calls.operands.long_rows import MAX_SUM
 from gossamer.operator_calls.operands.stored_matrix import (
-    format_key,
+    StoredMatrix,
     format_of_storage,
     structure_values,
 )
@@ -82,27 +82,25 @@ def _tensor_arguments(tensor: SparseTensor) -> MatrixArguments | None:
     if tensor.is_borrowed:
         # Its arrays must be checked at each call, which `checked_operands` does.
         return None
-    if not is_format(tensor.description, "csr"):
-        return _stored_arguments(tensor)
-    matrix = CsrMatrix(tensor.storage, tensor)
-    # Neither an empty result nor a row that must be cut has a plan.
-    if not matrix.nnz or tensor.stats.longest_row > MAX_SUM:
-        return None
-    sizes = (*matrix.shape, matrix.nnz)
-    return MatrixArguments(matrix.plan_key, fixed_arguments(matrix.memory, sizes), matrix.memory)
-
-
-def _stored_arguments(tensor: SparseTensor) -> MatrixArguments | None:
-    """Return the arguments for a tensor in another format. There are plans for it only if operators compute
-    with the format."""
     # An empty array has no address to pass.
     if tensor.ndim != 2 or not tensor.storage.values.size:
         return None
-    stored_format = format_of_storage(tensor.storage)
-    arrays, sizes = structure_values(tensor.storage, stored_format)
-    return MatrixArguments(
-        format_key(tensor.storage, stored_format), fixed_arguments(arrays, sizes), tuple(arrays)
-    )
+    matrix = _own_matrix(tensor)
+    if matrix is None:
+        return None
+    arrays, sizes = structure_values(matrix.storage, matrix.stored_format)
+    return MatrixArguments(matrix.plan_key, fixed_arguments(arrays, sizes), tuple(arrays))
+
+
+def _own_matrix(tensor: SparseTensor) -> StoredMatrix | None:
+    """Return a tensor in its own format, for which there are plans if operators compute with it; None for one
+    in CSR with a row that must be cut."""
+    storage = tensor.storage
+    if not is_format(tensor.description, "csr"):
+        return StoredMatrix(storage, format_of_storage(storage))
+    if storage.values.size > MAX_SUM and tensor.stats.longest_row > MAX_SUM:
+        return None
+    return csr_of_storage(storage, tensor)
 
 
 def _scipy_arguments(matrix: Any) -> MatrixArguments | None:
@@ -110,12 +108,15 @@ def _scipy_arguments(matrix: Any) -> MatrixArguments | None:
 
     This runs at each call, so it is one function: each call of another one takes 0.1 microseconds.
     """
-    indptr, indices, data = arrays = matrix.indptr, matrix.indices, matrix.data
+    data, indptr, indices = arrays = matrix.data, matrix.indptr, matrix.indices
     if not (type(indptr) is type(indices) is type(data) is np.ndarray):
         return None
     # One look-up tells whether all three dtypes are native and supported.
-    number = DTYPE_NUMBERS.get((indptr.dtype, indices.dtype, data.dtype))
-    rows, columns = matrix.shape
+    number = DTYPE_NUMBERS.get((data.dtype, indptr.dtype, indices.dtype))
+    try:
+        rows, columns = matrix.shape
+    except ValueError:  # one dimension
+        return None
     if number is None or not rows or indptr.shape != (rows + 1,):
         return None
     nnz = indptr.item(rows)
@@ -124,22 +125,22 @@ def _scipy_arguments(matrix: Any) -> MatrixArguments | None:
         return None
     try:
         starts = (
+            _addressof(_from_buffer(data)),
             _addressof(_from_buffer(indptr)),
             _addressof(_from_buffer(indices)),
-            _addressof(_from_buffer(data)),
         )
     except (TypeError, ValueError, BufferError):  # read-only, or not contiguous
         if not (
             indptr.flags.c_contiguous and indices.flags.c_contiguous and data.flags.c_contiguous
         ):
             return None
-        starts = (address(indptr), address(indices), address(data))
-    at_indptr, at_indices, at_data = starts
+        starts = (address(data), address(indptr), address(indices))
+    at_data, at_indptr, at_indices = starts
     # Addresses that are multiples of 8 are aligned for all dtypes, which saves three calls.
     if (at_indptr | at_indices | at_data) & 7 and not all(array.flags.aligned for array in arrays):
         return None
     check = _checks.get(number) or partial(_first_check, number)
-    ends = (at_indptr + indptr.nbytes, at_indices + indices.nbytes, at_data + data.nbytes)
+    ends = (at_data + data.nbytes, at_indptr + indptr.nbytes, at_indices + indices.nbytes)
     arguments = _make_tuple(FixedArguments, (starts, (rows, columns, nnz), ends, check, None))
     key = (number, size_class(rows, columns, nnz))
     result: MatrixArguments = _make_tuple(MatrixArguments, (key, arguments, arrays))
@@ -164,7 +165,7 @@ def _check(number: int) -> _Check | None:
     the columns are within the matrix. None if it cannot be compiled for the default target."""
     from gossamer.operator_calls.fast_path.index_checks import compile_index_check
 
-    indptr, indices, _ = next(dtypes for dtypes, key in DTYPE_NUMBERS.items() if key == number)
+    _, indptr, indices = next(dtypes for dtypes, key in DTYPE_NUMBERS.items() if key == number)
     kernel = compile_index_check(indptr.name, indices.name)
     if kernel is None:
         return None
@@ -175,5 +176,5 @@ def _check(number: int) -> _Check | None:
 
 def _run_check(function: Callable[..., int], arguments: FixedArguments, workspace: int) -> bool:
     """Return whether the machine code of a check finds the offsets and the columns valid."""
-    (offsets, columns, _), (rows, width, nnz), _, _, _ = arguments
+    (_, offsets, columns), (rows, width, nnz), _, _, _ = arguments
     return function(offsets, rows + 1, columns, nnz, 0, width - 1, workspace) == OK

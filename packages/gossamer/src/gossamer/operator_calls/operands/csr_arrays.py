@@ -8,7 +8,12 @@ from typing import Any, NamedTuple
 import msgspec
 import numpy as np
 
-from gossamer.operator_calls.operands.csr_matrix import POINTERS, SIZES_OF_MATRIX, VALUES_PARAMETER
+from gossamer.operator_calls.operands.csr_matrix import (
+    HANDLES,
+    POINTERS,
+    SIZES_OF_MATRIX,
+    VALUES_PARAMETER,
+)
 from gossamer.operator_calls.operands.dense_operands import require_shape
 from gossamer.operator_calls.operator_kernels import KernelSpec
 from gossamer.operator_calls.operator_program import OperatorProgram, Variant
@@ -104,7 +109,7 @@ def arrays_matrix(matrix: Any, *, reads_values: bool) -> ArraysMatrix | None:
     rows, columns = (int(size) for size in matrix.shape)
     views = {
         parameter: view_of(getattr(matrix, attribute), name=attribute)
-        for parameter, attribute in zip(POINTERS, ("indptr", "indices", "data"), strict=True)
+        for parameter, attribute in zip(POINTERS, HANDLES, strict=True)
     }
     for name in ("indptr", "indices"):
         _require_dtype(name, views[name], expected=tuple(INDEX_DTYPES))

@@ -3,20 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from gossamer.compilation.build_kernels import fact_checker
 from gossamer.operator_calls.operands.long_rows import MAX_SUM, segment_offsets
+from gossamer.operator_calls.operands.stored_matrix import (
+    SHAPE,
+    StoredMatrix,
+    handles_and_sizes,
+)
 from gossamer.operator_calls.operator_kernels import KernelSpec
-from gossamer.operator_calls.operator_program import OperatorProgram, Variant
+from gossamer.operator_calls.operator_program import OperatorProgram, StoredFormat, Variant
 from gossamer.targets.parse_target import DEFAULT_TARGET
 from gossamer_formats import (
     Array,
     SparseTensor,
     Storage,
     borrow_scipy,
+    csr,
     require_valid_storage,
     storage_stats,
 )
@@ -27,78 +33,52 @@ from gossamer_ir.interchange.records import Stats, size_class
 VALUES_PARAMETER = "a"
 """The parameter for the values of a matrix."""
 
-CHECKED = ("indptr", "indices")
-"""The parameters for arrays whose contents were checked when the operands were."""
+CSR_FORMAT = StoredFormat(csr(), (), is_whole=True)
+"""The format in which scripts are written, but for dtypes and order: programs need no rewriting for it."""
 
-POINTERS = (*CHECKED, VALUES_PARAMETER)
-SIZES_OF_MATRIX = ("m", "n", "nnz")
-"""The parameters of kernels for the structure of a matrix, in the order of `FixedArguments`."""
+HANDLES, _SIZES = handles_and_sizes(CSR_FORMAT)
+"""The arrays of a matrix, as the format describes them."""
+
+POINTERS = tuple(VALUES_PARAMETER if handle == "data" else handle for handle in HANDLES)
+SIZES_OF_MATRIX = (*SHAPE, *_SIZES)
+"""The parameters of kernels for the arrays and the sizes of a matrix, in the order of `FixedArguments`."""
 
 DTYPE_NUMBERS = {
-    (np.dtype(indptr), np.dtype(indices), values): number
-    for number, (indptr, indices, values) in enumerate(
-        (indptr, indices, values)
+    dtypes: number
+    for number, dtypes in enumerate(
+        (values, np.dtype(indptr), np.dtype(indices))
         for indptr in INDEX_DTYPES
         for indices in INDEX_DTYPES
         for values in map(np.dtype, NUMPY_DTYPES)
     )
 }
-"""A number for each combination of the dtypes of offsets, columns and values."""
+"""A number for each combination of the dtypes of values, offsets and columns."""
 
 
-class CsrMatrix(NamedTuple):
-    """A checked CSR matrix: a tensor's own arrays, or those of a SciPy matrix for one call."""
+class CsrMatrix(StoredMatrix, frozen=True, eq=False):
+    """A checked matrix in CSR: a tensor's own arrays, or those of a SciPy matrix for one call. Kernels have
+    the parameters of the scripts, and are compiled for the dtypes of the indices; rows may be cut."""
 
-    storage: Storage
-    tensor: SparseTensor | None
-
-    @property
-    def rows(self) -> int:
-        return self.storage.sizes["m"]
-
-    @property
-    def columns(self) -> int:
-        return self.storage.sizes["n"]
-
-    @property
-    def nnz(self) -> int:
-        return self.storage.sizes["nnz"]
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        return self.rows, self.columns
-
-    @property
-    def dtype(self) -> str:
-        return self.storage.description.buffer.dtype
-
-    @property
-    def value_count(self) -> int:
-        return self.nnz
+    tensor: SparseTensor | None = None
 
     @property
     def arrays(self) -> dict[str, Array]:
         """Its arrays by the names of the kernels' parameters."""
         arrays = self.storage.arrays
         return {
-            "indptr": arrays["indptr"],
-            "indices": arrays["indices"],
-            VALUES_PARAMETER: arrays["data"],
+            parameter: arrays[handle] for parameter, handle in zip(POINTERS, HANDLES, strict=True)
         }
 
     @property
-    def memory(self) -> tuple[Array, ...]:
-        return tuple(self.arrays.values())
-
-    @property
     def plan_key(self) -> object | None:
-        """Its dtypes, and the class of its sizes."""
-        indptr, indices, values = self.memory
-        number = DTYPE_NUMBERS.get((indptr.dtype, indices.dtype, values.dtype))
+        """Its dtypes, and the class of its sizes: tensors share plans with matrices of SciPy."""
+        values, indptr, indices = self.arrays.values()
+        number = DTYPE_NUMBERS.get((values.dtype, indptr.dtype, indices.dtype))
         # Only the description tells values of bfloat16 from integers, so that they have no plans.
         if number is None:
             return None
-        return number, size_class(self.rows, self.columns, self.nnz)
+        rows, columns = self.shape
+        return number, size_class(rows, columns, self.value_count)
 
     @property
     def structure_params(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
@@ -106,7 +86,8 @@ class CsrMatrix(NamedTuple):
 
     @property
     def verified(self) -> tuple[str, ...]:
-        return CHECKED
+        # Programs that ignore values do not have their parameter.
+        return POINTERS[1:]
 
     def stats(self) -> Stats:
         """Return the stats of the matrix that rules for schedules use."""
@@ -124,7 +105,7 @@ class CsrMatrix(NamedTuple):
         return KernelSpec(program, variant, self.stats())
 
     def arguments(self, program: OperatorProgram, dense: Mapping[str, Array]) -> dict[str, Any]:
-        """Return all arguments of a kernel, with these `dense` ones."""
+        """Return all arguments of a kernel, with these `dense` ones. The sizes follow from the arrays."""
         arrays = self.arrays
         if program.values is None:
             # The kernel of a program that ignores values has no such parameter.
@@ -133,7 +114,7 @@ class CsrMatrix(NamedTuple):
 
     def has_long_rows(self, dtype: str) -> bool:
         """Return whether there are rows whose elements cannot be added one by one in this dtype."""
-        is_possible = dtype == "float32" and self.nnz > MAX_SUM
+        is_possible = dtype == "float32" and self.value_count > MAX_SUM
         return is_possible and self.stats().longest_row > MAX_SUM
 
     def cut_rows(self) -> tuple[CsrMatrix, Array]:
@@ -144,7 +125,12 @@ class CsrMatrix(NamedTuple):
             sizes={**self.storage.sizes, "m": len(offsets) - 1},
             arrays={**self.storage.arrays, "indptr": offsets},
         )
-        return CsrMatrix(storage, None), starts
+        return csr_of_storage(storage), starts
+
+
+def csr_of_storage(storage: Storage, tensor: SparseTensor | None = None) -> CsrMatrix:
+    """Return checked arrays in CSR as a matrix; `tensor` keeps the stats of its own arrays."""
+    return CsrMatrix(storage, CSR_FORMAT, tensor)
 
 
 def csr_matrix(matrix: Any) -> CsrMatrix:
@@ -156,11 +142,11 @@ def csr_matrix(matrix: Any) -> CsrMatrix:
     if isinstance(matrix, SparseTensor):
         tensor = matrix if is_format(matrix.description, "csr") else matrix.tocsr()
         if not tensor.is_borrowed:
-            return CsrMatrix(tensor.storage, tensor)
+            return csr_of_storage(tensor.storage, tensor)
         require_valid_storage(tensor.storage, check=fact_checker(DEFAULT_TARGET))
-        return CsrMatrix(tensor.storage, None)
+        return csr_of_storage(tensor.storage)
     storage = borrow_scipy(matrix, check=fact_checker(DEFAULT_TARGET))
-    return CsrMatrix(storage, None)
+    return csr_of_storage(storage)
 
 
 def csr_pattern(matrix: Any, *, dtype: str | None) -> CsrMatrix:
@@ -171,4 +157,4 @@ def csr_pattern(matrix: Any, *, dtype: str | None) -> CsrMatrix:
     if isinstance(matrix, SparseTensor) or kind not in ("b", "i", "u"):
         return csr_matrix(matrix)
     storage = borrow_scipy(matrix, dtype=dtype or "float32", check=fact_checker(DEFAULT_TARGET))
-    return CsrMatrix(storage, None)
+    return csr_of_storage(storage)

@@ -40,8 +40,9 @@ SHAPE = ("m", "n")
 """The parameters of kernels for the shape of the matrix."""
 
 
-class StoredMatrix(msgspec.Struct, frozen=True):
-    """A checked matrix in a format for which kernels are compiled: a tensor, or a part of one."""
+class StoredMatrix(msgspec.Struct, frozen=True, eq=False):
+    """A checked matrix in a format for which kernels are compiled: a tensor, or a part of one. A `CsrMatrix`
+    is one in the format in which scripts are written."""
 
     storage: Storage
     stored_format: StoredFormat
@@ -180,7 +181,7 @@ def _stats(storage: Storage) -> Stats:
 def structure_names(stored_format: StoredFormat) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Return the parameters of kernels for the arrays of a matrix in this format, and for its sizes, both in
     the order of the description."""
-    pointers, sizes = _handles_and_sizes(stored_format)
+    pointers, sizes = handles_and_sizes(stored_format)
     suffixed = partial(part_parameter, part=PART_SUFFIX)
     return tuple(map(suffixed, pointers)), (*SHAPE, *map(suffixed, sizes))
 
@@ -190,13 +191,15 @@ def structure_values(
 ) -> tuple[list[Array], list[int]]:
     """Return the arrays and the sizes of a storage in the order of `structure_names`: the order in a storage
     depends on where it is from."""
-    pointers, sizes = _handles_and_sizes(stored_format)
+    pointers, sizes = handles_and_sizes(stored_format)
     arrays = [storage.arrays[name] for name in pointers]
     return arrays, [*storage.shape, *(storage.sizes[name] for name in sizes)]
 
 
 @lru_cache(maxsize=MAX_FORMATS)
-def _handles_and_sizes(stored_format: StoredFormat) -> tuple[tuple[str, ...], tuple[str, ...]]:
+def handles_and_sizes(stored_format: StoredFormat) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return the arrays of a matrix in this format, and its sizes besides the shape and those that are fixed,
+    both in the order of the description."""
     params = stored_format.description.params
     other_sizes = {
         size.name for size in shape_of(stored_format.description) if isinstance(size, Var)

@@ -25,7 +25,7 @@ def product_in_blocks(
     operand_dtype: str | None,
     *,
     out: Array | None,
-    target: str | Target | None,
+    target: str | Target,
 ) -> Array | None:
     """Return the product of a tensor in dense blocks; None if the kernel for N:M is expected to be faster, or
     for other operands."""
@@ -36,7 +36,7 @@ def product_in_blocks(
 
 
 def _tensor_in_blocks(
-    tensor: SparseTensor, dense: Array, operand_dtype: str | None, *, target: str | Target | None
+    tensor: SparseTensor, dense: Array, operand_dtype: str | None, *, target: str | Target
 ) -> SparseTensor | None:
     """Return a tensor in dense blocks if their product is expected to be faster than that of the kernel for
     N:M. None also for operands whose numbers of dimensions are wrong: that kernel reports the error."""
