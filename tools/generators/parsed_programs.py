@@ -13,6 +13,7 @@ from pathlib import Path
 import msgspec
 
 from gossamer.operator_calls.fast_path.index_checks import PARSED_CHECKS, index_tests
+from gossamer.operator_calls.operator_contract import require_operator_contract
 from gossamer.operators import ALL_NAMES, operator_named
 from gossamer_backend.compiled_checks.check_program import program_of_checks
 from gossamer_ir.nodes import Module, Node
@@ -33,12 +34,7 @@ PARSED = {module}
 
 def files() -> dict[Path, str]:
     """Return the text of the file of each operator, and of each check of index arrays."""
-    operators = {
-        name: module_code(
-            f"the script of `{name}`", parse_module(operator_named(name).program.script)
-        )
-        for name in ALL_NAMES
-    }
+    operators = {name: _code_of_operator(name) for name in ALL_NAMES}
     checks = {
         home.rpartition(".")[2]: module_code(
             f"the check of {dtype} arrays", program_of_checks(index_tests(dtype, dtype))
@@ -46,6 +42,16 @@ def files() -> dict[Path, str]:
         for dtype, home in PARSED_CHECKS.items()
     }
     return {PACKAGE / f"{name}.py": code for name, code in (operators | checks).items()}
+
+
+def _code_of_operator(name: str) -> str:
+    """Return the code of an operator's file, after a check of all its scripts."""
+    program = operator_named(name).program
+    module = parse_module(program.script)
+    require_operator_contract(program, module)
+    for _, special in program.special or ():
+        require_operator_contract(special)
+    return module_code(f"the script of `{name}`", module)
 
 
 def module_code(of: str, module: Module) -> str:

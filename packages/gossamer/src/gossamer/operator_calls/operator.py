@@ -285,6 +285,12 @@ def operator(
 ) -> Callable[[Callable[P, Array]], Operator[P]]:
     """Decorate the function that computes an operator for operands of any form; see `Operator`."""
 
+    if program.parsed is None:
+        # Imported late: the scripts of gossamer's operators are parsed and checked when they are generated.
+        from gossamer.operator_calls.operator_contract import require_operator_contract
+
+        require_operator_contract(program)
+
     def decorate(function: Callable[P, Array]) -> Operator[P]:
         return Operator(
             program, function, checked_operands=checked_operands, adapt=adapt, decide=decide

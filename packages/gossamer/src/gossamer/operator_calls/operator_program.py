@@ -15,13 +15,30 @@ from gossamer_ir.errors import FormatError
 from gossamer_ir.nodes import FormatDescription, Function, Module
 
 
+class MatrixParameters(msgspec.Struct, frozen=True):
+    """The parameters for the matrix of an operator in scripts: the handles of its arrays, that of the values
+    first, those for its sizes, and the names of its axes. Calls pass these arrays and sizes by name."""
+
+    arrays: tuple[str, ...]
+    sizes: tuple[str, ...]
+    axis_names: tuple[str, ...]
+
+
+CSR_PARAMETERS = MatrixParameters(("a", "indptr", "indices"), ("m", "n", "nnz"), ("I", "J"))
+"""Those of a matrix in CSR."""
+
+
 class OperatorProgram(msgspec.Struct, frozen=True):
-    """The program of an operator: its script, and what rewrites add to it."""
+    """The program of an operator: its script, and what rewrites add to it. `require_operator_contract` checks
+    that the script declares what calls pass."""
 
     name: str
     script: str
     buffers: tuple[str, ...]
-    """The buffers that hold values. The last one is the result of a program with narrow operands."""
+    """The buffers that hold values, whose handles have their names in lower case. The last one is the result
+    of a program with narrow operands."""
+    matrix: MatrixParameters = CSR_PARAMETERS
+    """How the script declares the matrix."""
     features: str | None = None
     """The parameter for the number of columns of the dense operands; None if they are vectors."""
     values: str | None = "a"
@@ -36,7 +53,8 @@ class OperatorProgram(msgspec.Struct, frozen=True):
     """True if the output is initialized before the first sum is added."""
     parsed: str | None = None
     """The name of the Python module that has the parsed script; None if the script is parsed at
-    the first call."""
+    the first call. The script of a new operator, which has no such module yet, is parsed and checked when the
+    operator is defined."""
     special: tuple[tuple[str, OperatorProgram], ...] | None = None
     """Programs for operands that are multiplied in another precision than they are stored in
     (`SPECIAL_OPERANDS`), by its name."""
@@ -68,9 +86,6 @@ def program_for(program: OperatorProgram, operands: str) -> OperatorProgram:
     one."""
     return dict(program.special or ()).get(operands, program)
 
-
-MATRIX_AXES = ("I", "J")
-"""The axes of the matrix in the programs of operators."""
 
 PART_SUFFIX = "part"
 """The end of the names of a part's arrays and sizes, as parameters of its kernel."""
@@ -150,7 +165,7 @@ def _over_format(module: Module, stored_format: StoredFormat) -> Module:
     buffers = tuple(
         buffer.name
         for buffer in sparse_buffers(module.functions[0].buffers)
-        if buffer.axes == MATRIX_AXES
+        if buffer.axes == CSR_PARAMETERS.axis_names
     )
     sizes = {PART_SUFFIX: dict(stored_format.sizes)}
     may_extend = not stored_format.has_whole_blocks and block_counts(stored_format.description)

@@ -8,7 +8,12 @@ import numpy as np
 
 from gossamer.operator_calls.operands.checked_operands import Operands
 from gossamer.operator_calls.operands.dense_operands import dense_operand
-from gossamer.operator_calls.operands.n_m_matrix import NMMatrix, n_m_matrix, unchanging_tensor
+from gossamer.operator_calls.operands.n_m_matrix import (
+    N_M_PARAMETERS,
+    NMMatrix,
+    n_m_matrix,
+    unchanging_tensor,
+)
 from gossamer.operator_calls.operator import operator
 from gossamer.operator_calls.operator_program import OperatorProgram
 from gossamer.operators.n_m_products.block_products import product_in_blocks
@@ -27,6 +32,7 @@ PROGRAM = OperatorProgram(
     SCRIPT,
     parsed="gossamer.operator_calls.parsed_programs.matmul_24",
     buffers=("A", "B", "C"),
+    matrix=N_M_PARAMETERS,
     features="feat_size",
     special=tuple(
         (
@@ -36,6 +42,7 @@ PROGRAM = OperatorProgram(
                 n_m_script(name),
                 # The dtypes of operands that are decoded are those of the script.
                 buffers=() if special.decoded_as else ("A", "B", "C"),
+                matrix=N_M_PARAMETERS,
                 features="feat_size",
             ),
         )

@@ -9,13 +9,14 @@ import numpy as np
 
 from gossamer.compilation.build_kernels import fact_checker
 from gossamer.operator_calls.operands.long_rows import MAX_SUM, segment_offsets
-from gossamer.operator_calls.operands.stored_matrix import (
-    SHAPE,
-    StoredMatrix,
-    handles_and_sizes,
-)
+from gossamer.operator_calls.operands.stored_matrix import StoredMatrix, handles_and_sizes
 from gossamer.operator_calls.operator_kernels import KernelSpec
-from gossamer.operator_calls.operator_program import OperatorProgram, StoredFormat, Variant
+from gossamer.operator_calls.operator_program import (
+    CSR_PARAMETERS,
+    OperatorProgram,
+    StoredFormat,
+    Variant,
+)
 from gossamer.targets.parse_target import DEFAULT_TARGET
 from gossamer_formats import (
     Array,
@@ -30,18 +31,17 @@ from gossamer_formats.internal_api import INDEX_DTYPES, NUMPY_DTYPES, is_format
 from gossamer_ir.core.axis_kinds import indices_of, indptr_of
 from gossamer_ir.interchange.records import Stats, size_class
 
-VALUES_PARAMETER = "a"
-"""The parameter for the values of a matrix."""
-
 CSR_FORMAT = StoredFormat(csr(), (), is_whole=True)
 """The format in which scripts are written, but for dtypes and order: programs need no rewriting for it."""
 
-HANDLES, _SIZES = handles_and_sizes(CSR_FORMAT)
+HANDLES, _ = handles_and_sizes(CSR_FORMAT)
 """The arrays of a matrix, as the format describes them."""
 
-POINTERS = tuple(VALUES_PARAMETER if handle == "data" else handle for handle in HANDLES)
-SIZES_OF_MATRIX = (*SHAPE, *_SIZES)
-"""The parameters of kernels for the arrays and the sizes of a matrix, in the order of `FixedArguments`."""
+POINTERS, SIZES_OF_MATRIX = CSR_PARAMETERS.arrays, CSR_PARAMETERS.sizes
+"""The parameters of kernels for these arrays and for the sizes, in the order of `FixedArguments`."""
+
+VALUES_PARAMETER = POINTERS[0]
+"""The parameter for the values of a matrix."""
 
 DTYPE_NUMBERS = {
     dtypes: number

@@ -10,7 +10,12 @@ import numpy as np
 from msgspec.structs import replace
 
 from gossamer.operator_calls.operator_kernels import KernelSpec
-from gossamer.operator_calls.operator_program import OperatorProgram, Variant, program_for
+from gossamer.operator_calls.operator_program import (
+    MatrixParameters,
+    OperatorProgram,
+    Variant,
+    program_for,
+)
 from gossamer_formats import Array, SparseTensor
 from gossamer_formats.internal_api import VALUE_DTYPES, MemoKey, converted_values
 from gossamer_ir.core.dtypes import SUM_DTYPES
@@ -22,6 +27,9 @@ from gossamer_machine.schedule_policy.n_m_tiles import USUAL_SIZE
 
 _ROW_CLASSES = (64, 256, 1024, 4096)
 """The rows of classes of matrices that share kernels: a tile of 128 rows pays from some hundreds on."""
+
+N_M_PARAMETERS = MatrixParameters(("a", "indices"), ("m", "groups"), ("I", "G", "J"))
+"""How scripts declare an N:M matrix: the columns of a row are in groups, each with some slots."""
 
 
 class NMMatrix(msgspec.Struct, frozen=True, eq=False):
@@ -70,7 +78,7 @@ class NMMatrix(msgspec.Struct, frozen=True, eq=False):
     @property
     def structure_params(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
         """The parameters of kernels for its arrays and for its sizes."""
-        return ("a", "indices"), ("m", "groups")
+        return N_M_PARAMETERS.arrays, N_M_PARAMETERS.sizes
 
     @property
     def verified(self) -> tuple[str, ...]:
