@@ -12,7 +12,7 @@ import pytest
 
 from gossamer_generic_cpu.backend import GenericCpu
 from gossamer_ir.core.build import ZERO
-from gossamer_ir.core.statement_kinds import STMT_KINDS, Body, Effects, StmtKind
+from gossamer_ir.core.statement_kinds import ONE_THREAD, STMT_KINDS, Body, Effects, StmtKind
 from gossamer_ir.errors import UnsupportedError, VerifyError
 from gossamer_ir.interchange.records import Target
 from gossamer_ir.interpret import run
@@ -52,6 +52,7 @@ def as_loop(node, body=()):
 
 KIND = StmtKind(
     lambda stmt: Effects((stmt.times,), bodies=(Body("body", stmt.body, repeats=True),)),
+    ONE_THREAD,
     vars=lambda stmt: (stmt.var,),
     loop=as_loop,
     is_loop=True,

@@ -9,7 +9,7 @@ from gossamer_ir.analysis.lane_projection import lane_of
 from gossamer_ir.core.build import ONE, ZERO, add, index, index_var
 from gossamer_ir.core.constants import constant
 from gossamer_ir.core.expression_kinds import EXPR_KINDS, ExprKind, dtype_of
-from gossamer_ir.core.statement_kinds import STMT_KINDS, Body, Effects, StmtKind
+from gossamer_ir.core.statement_kinds import ONE_THREAD, STMT_KINDS, Body, Effects, StmtKind
 from gossamer_ir.nodes import (
     Buffer,
     Expr,
@@ -58,6 +58,7 @@ class Repeat(Node, frozen=True):
 INDEX, N = index_var("i"), index_var("n")
 REPEAT = StmtKind(
     lambda stmt: Effects((stmt.times,), bodies=(Body("body", stmt.body, repeats=True),)),
+    ONE_THREAD,
     vars=lambda stmt: (stmt.var,),
     loop=lambda stmt: For(stmt.var, ZERO, stmt.times, ()),
     is_loop=True,

@@ -6,7 +6,7 @@ import pytest
 from msgspec.structs import replace
 
 from gossamer_ir.core.build import ONE, ZERO, add, index_var
-from gossamer_ir.core.statement_kinds import STMT_KINDS, StmtKind, effects_of
+from gossamer_ir.core.statement_kinds import ONE_THREAD, STMT_KINDS, StmtKind, effects_of
 from gossamer_ir.nodes import (
     Allocate,
     Block,
@@ -85,7 +85,7 @@ def with_labels_of(body, original):
 
 
 def test_every_kind_of_statement_that_declares_a_name_has_a_sample():
-    without_vars = StmtKind(effects_of).vars
+    without_vars = StmtKind(effects_of, ONE_THREAD).vars
     assert set(SAMPLES) == {
         kind
         for kind, row in STMT_KINDS.items()

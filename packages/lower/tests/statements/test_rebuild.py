@@ -6,7 +6,7 @@ import pytest
 
 from gossamer_ir.core.build import ONE, ZERO, index_var
 from gossamer_ir.core.conditions import TRUE
-from gossamer_ir.core.statement_kinds import STMT_KINDS, Body, Effects, StmtKind
+from gossamer_ir.core.statement_kinds import ONE_THREAD, STMT_KINDS, Body, Effects, StmtKind
 from gossamer_ir.nodes import (
     STMTS,
     AsyncCopy,
@@ -65,7 +65,7 @@ def test_a_new_statement_with_a_body_is_visited(monkeypatch):
     monkeypatch.setitem(
         STMT_KINDS,
         Repeat,
-        StmtKind(lambda stmt: Effects(bodies=(Body("body", stmt.body, repeats=True),))),
+        StmtKind(lambda stmt: Effects(bodies=(Body("body", stmt.body, repeats=True),)), ONE_THREAD),
     )
     loop = Repeat(index_var("n"), (If(TRUE, (STORE,)),))
 

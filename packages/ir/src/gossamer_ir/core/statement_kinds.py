@@ -10,7 +10,7 @@ forgotten.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 
@@ -168,11 +168,35 @@ def _nothing(_stmt: Any) -> tuple[Any, ...]:
     return ()
 
 
+class ThreadEffects(msgspec.Struct, frozen=True):
+    """Effects of statements of a type on other threads, besides the elements that they read and write."""
+
+    waits_for: Literal["block", "warp"] | None = None
+    """The threads that wait for each other there: those of the block, or those of a warp only."""
+    exchanges: bool = False
+    """True if the variables that a statement binds have values of other threads."""
+    is_async: bool = False
+    """True if a copy only begins there: its thread may write what is in the bodies later, until it waits for
+    the group of the copy."""
+    commits: bool = False
+    """True if the copies that have begun become a group."""
+    pending_groups: Callable[[Any], int] | None = None
+    """Returns the number of groups, the latest, for which a thread does not wait there; None if it waits for
+    no group."""
+
+
+ONE_THREAD = ThreadEffects()
+"""The effects of statements that mean nothing for other threads."""
+
+
 class StmtKind(msgspec.Struct, frozen=True):
-    """Properties of every statement of a type. Those beside `effects` are for callers who need nothing else
-    of a statement."""
+    """Properties of every statement of a type. Those besides `effects` and `threads` are for callers who need
+    nothing else of a statement."""
 
     effects: Callable[[Any], Effects]
+    threads: ThreadEffects
+    """Has no default: the passes for GPUs, which find these statements by it, are wrong about a type whose
+    row does not say it."""
     vars: Callable[[Any], tuple[str, ...]] = _nothing
     """Returns the variables that a statement binds: in its bodies or, if it has none, in the rest of the
     enclosing body."""
@@ -186,46 +210,57 @@ class StmtKind(msgspec.Struct, frozen=True):
     """Returns the condition that holds after a statement: it stops the program where it does not hold."""
     is_loop: bool = False
     """True if it repeats its bodies, or the call of a function."""
-    synchronizes: bool = False
-    """True if threads wait for each other there."""
 
 
 STMT_KINDS: dict[type[Any], StmtKind] = {
-    Store: StmtKind(_store),
-    Combine: StmtKind(_combine),
-    Atomic: StmtKind(_atomic),
+    Store: StmtKind(_store, ONE_THREAD),
+    Combine: StmtKind(_combine, ONE_THREAD),
+    Atomic: StmtKind(_atomic, ONE_THREAD),
     Let: StmtKind(
         lambda stmt: Effects((stmt.value,)),
+        ONE_THREAD,
         vars=lambda stmt: (stmt.var.name,),
         values=lambda stmt: ((stmt.var, stmt.value),),
     ),
-    Allocate: StmtKind(lambda stmt: Effects(stmt.buffer.shape), allocates="buffer"),
-    If: StmtKind(_if),
-    While: StmtKind(_while, is_loop=True),
-    For: StmtKind(_for, vars=lambda stmt: (stmt.var,), loop=lambda stmt: stmt, is_loop=True),
+    Allocate: StmtKind(lambda stmt: Effects(stmt.buffer.shape), ONE_THREAD, allocates="buffer"),
+    If: StmtKind(_if, ONE_THREAD),
+    While: StmtKind(_while, ONE_THREAD, is_loop=True),
+    For: StmtKind(
+        _for,
+        ONE_THREAD,
+        vars=lambda stmt: (stmt.var,),
+        loop=lambda stmt: stmt,
+        is_loop=True,
+    ),
     Block: StmtKind(
         _block,
+        ONE_THREAD,
         vars=lambda stmt: tuple([iterator.var for iterator in stmt.iters]),
         values=lambda stmt: [(index_var(iterator.var), iterator.value) for iterator in stmt.iters],
     ),
-    Iteration: StmtKind(_iteration, vars=lambda stmt: stmt.vars, is_loop=True),
-    Prefetch: StmtKind(lambda stmt: Effects(stmt.indices)),
+    Iteration: StmtKind(_iteration, ONE_THREAD, vars=lambda stmt: stmt.vars, is_loop=True),
+    Prefetch: StmtKind(lambda stmt: Effects(stmt.indices), ONE_THREAD),
     Guard: StmtKind(
-        lambda stmt: Effects((stmt.condition,)), condition_after=lambda stmt: stmt.condition
+        lambda stmt: Effects((stmt.condition,)),
+        ONE_THREAD,
+        condition_after=lambda stmt: stmt.condition,
     ),
-    Barrier: StmtKind(lambda stmt: Effects(), synchronizes=True),
+    Barrier: StmtKind(lambda stmt: Effects(), ThreadEffects(waits_for="block")),
     Shuffle: StmtKind(
         lambda stmt: Effects((stmt.value,)),
+        ThreadEffects(waits_for="warp", exchanges=True),
         vars=lambda stmt: (stmt.var.name,),
-        synchronizes=True,
     ),
     AsyncCopy: StmtKind(
         lambda stmt: Effects(bodies=(Body("body", stmt.body, runs_always=True),)),
+        ThreadEffects(is_async=True),
     ),
-    CommitGroup: StmtKind(lambda stmt: Effects()),
-    WaitGroup: StmtKind(lambda stmt: Effects()),
-    ParallelFor: StmtKind(_parallel_for, vars=lambda stmt: (stmt.var,), is_loop=True),
-    Launch: StmtKind(_launch),
+    CommitGroup: StmtKind(lambda stmt: Effects(), ThreadEffects(commits=True)),
+    WaitGroup: StmtKind(
+        lambda stmt: Effects(), ThreadEffects(pending_groups=lambda stmt: stmt.pending)
+    ),
+    ParallelFor: StmtKind(_parallel_for, ONE_THREAD, vars=lambda stmt: (stmt.var,), is_loop=True),
+    Launch: StmtKind(_launch, ONE_THREAD),
 }
 """One entry for each type of statement."""
 
@@ -243,9 +278,14 @@ CHECKING_STMTS: Any = tuple(
 """The types of statements that stop the program unless a condition holds."""
 
 SYNCHRONIZING_STMTS: Any = tuple(
-    stmt_type for stmt_type, kind in STMT_KINDS.items() if kind.synchronizes
+    stmt_type for stmt_type, kind in STMT_KINDS.items() if kind.threads.waits_for is not None
 )
 """The types of statements at which threads wait for each other."""
+
+BLOCK_BARRIERS: Any = tuple(
+    stmt_type for stmt_type, kind in STMT_KINDS.items() if kind.threads.waits_for == "block"
+)
+"""Those at which all threads of a block wait."""
 
 WRITES: tuple[type[Store], type[Atomic]] = (Store, Atomic)
 """The types of statements that write an element themselves; a test compares them with the table."""

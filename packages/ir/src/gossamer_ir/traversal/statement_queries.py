@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from gossamer_ir.core.expression_kinds import LAZY
-from gossamer_ir.core.statement_kinds import STMT_KINDS, Body, effects_of
+from gossamer_ir.core.statement_kinds import STMT_KINDS, Body, ThreadEffects, effects_of
 from gossamer_ir.nodes import Buffer, Expr, For, Node, Stmt, Var
 from gossamer_ir.traversal.fields import LABEL_FIELDS, has_bodies
 from gossamer_ir.traversal.walk import children, stmts
@@ -73,6 +73,21 @@ def condition_after(stmt: Stmt) -> Expr | None:
     """Return the condition that holds after a statement which stops the program otherwise."""
     condition = STMT_KINDS[type(stmt)].condition_after
     return None if condition is None else condition(stmt)
+
+
+def threads_of(stmt: Stmt) -> ThreadEffects:
+    """Return what a statement means for other threads.
+
+    >>> from gossamer_ir.nodes import Barrier
+    >>> threads_of(Barrier()).waits_for
+    'block'
+    """
+    return STMT_KINDS[type(stmt)].threads
+
+
+def exchanged_vars(body: Iterable[Stmt]) -> set[str]:
+    """Return the variables in a body that have values of other threads."""
+    return {name for stmt in stmts(body) if threads_of(stmt).exchanges for name in vars_bound(stmt)}
 
 
 def while_body(stmt: Stmt) -> Body | None:

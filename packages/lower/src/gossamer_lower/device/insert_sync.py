@@ -9,7 +9,6 @@ from gossamer_ir.core.conditions import conjunction
 from gossamer_ir.core.statement_kinds import CHECKING_STMTS, SYNCHRONIZING_STMTS, effects_of
 from gossamer_ir.errors import UnsupportedError
 from gossamer_ir.nodes import (
-    AsyncCopy,
     Barrier,
     Compare,
     Const,
@@ -19,10 +18,10 @@ from gossamer_ir.nodes import (
     If,
     Module,
     Stmt,
-    WaitGroup,
     While,
 )
 from gossamer_ir.traversal.names import bound_vars, namer_of
+from gossamer_ir.traversal.statement_queries import threads_of
 from gossamer_ir.traversal.substitute import substitute
 from gossamer_ir.traversal.walk import contains
 from gossamer_lower.device.copy_waits import require_waits_after_copies
@@ -117,6 +116,17 @@ class _Inserter:
     def _stmt(self, stmt: Stmt, context: ThreadContext) -> tuple[Stmt, ...]:
         if not self._missing(context, ""):
             return (stmt,)
+        threads = threads_of(stmt)
+        # What orders the threads of a warp only does not end what is pending.
+        if threads.waits_for == "block":
+            self._pending = set()
+            return (stmt,)
+        if threads.pending_groups is not None:
+            # After the wait, copies of the thread count as its stores, whenever they were begun.
+            self._pending |= self._accesses.copied
+            return (stmt,)
+        if threads.is_async:
+            return self._by_one_thread(stmt, context)
         match stmt:
             case For() if stmt.thread is not None:
                 return self._thread_loop(stmt, context)
@@ -126,16 +136,6 @@ class _Inserter:
                 return self._synchronize_loop(stmt, context, (stmt.condition,))
             case If():
                 return self._synchronize_if(stmt, context)
-            # A shuffle orders the threads of a warp only.
-            case Barrier():
-                self._pending = set()
-                return (stmt,)
-            case WaitGroup():
-                # After the wait, copies of the thread count as its stores, whenever they were begun.
-                self._pending |= self._accesses.copied
-                return (stmt,)
-            case AsyncCopy():
-                return self._by_one_thread(stmt, context)
             case _ if any(
                 not self._accesses.is_private(write) for write in effects_of(stmt).writes
             ):

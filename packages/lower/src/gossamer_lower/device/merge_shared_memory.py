@@ -13,12 +13,12 @@ from msgspec.structs import replace
 from gossamer_ir.core.build import ZERO, add, index, integer_value, mul
 from gossamer_ir.core.expression_kinds import has_lanes
 from gossamer_ir.core.statement_kinds import effects_of
-from gossamer_ir.nodes import Allocate, AsyncCopy, Buffer, Expr, Function, Module, Node, Ramp, Stmt
+from gossamer_ir.nodes import Allocate, Buffer, Expr, Function, Module, Node, Ramp, Stmt
 from gossamer_ir.traversal.access_types import BUFFER_NODES, ELEMENT_NODES
 from gossamer_ir.traversal.buffer_definitions import allocations
 from gossamer_ir.traversal.buffer_uses import buffers_named
 from gossamer_ir.traversal.rewrite import rewrite_body
-from gossamer_ir.traversal.statement_queries import allocation_of
+from gossamer_ir.traversal.statement_queries import allocation_of, threads_of
 from gossamer_ir.traversal.walk import collect, stmts
 from gossamer_lower.device.kernel_functions import map_kernels
 from gossamer_lower.lowering_pass import lowering_pass
@@ -146,7 +146,6 @@ class _LifetimeFinder:
             if buffer is not None and buffer.scope == "shared":
                 self._add(buffer, body[number + 1 :], spans[number + 1 :])
 
-    # Other statements: their writes are done when they end.
     def _add(
         self, buffer: Buffer, rest: tuple[Stmt, ...], spans: Sequence[tuple[int, int]]
     ) -> None:
@@ -159,7 +158,8 @@ class _LifetimeFinder:
         ]
         if used and None not in extents:
             elements = prod(extent for extent in extents if extent is not None)
-            is_copied = buffer.name in buffers_named(*collect(AsyncCopy, *rest))
+            copies = [stmt for stmt in stmts(rest) if threads_of(stmt).is_async]
+            is_copied = buffer.name in buffers_named(*copies)
             last = maxsize if is_copied else used[-1][1]
             self._lifetimes.append(_Lifetime(buffer, elements, used[0][0], last))
 

@@ -9,11 +9,9 @@ from msgspec.structs import replace
 from gossamer_ir.analysis.invariants import mutable_buffers
 from gossamer_ir.analysis.statements.thread_axes import is_thread_axis
 from gossamer_ir.core.build import ZERO, index_var, integer_value
-from gossamer_ir.core.statement_kinds import effects_of
+from gossamer_ir.core.statement_kinds import STMT_KINDS, effects_of
 from gossamer_ir.dependence.constant_points import ConstantPoints, TriedAccess, differ_at_points
 from gossamer_ir.nodes import (
-    STMTS,
-    AsyncCopy,
     Atomic,
     Compare,
     Expr,
@@ -21,7 +19,6 @@ from gossamer_ir.nodes import (
     Function,
     Load,
     Search,
-    Shuffle,
     Stmt,
     Store,
 )
@@ -29,7 +26,7 @@ from gossamer_ir.traversal.access_types import READS
 from gossamer_ir.traversal.buffer_definitions import allocations
 from gossamer_ir.traversal.buffer_uses import buffers_read
 from gossamer_ir.traversal.free_vars import free_vars
-from gossamer_ir.traversal.statement_queries import values_bound_in
+from gossamer_ir.traversal.statement_queries import exchanged_vars, threads_of, values_bound_in
 from gossamer_ir.traversal.substitute import resolve, substitute
 from gossamer_ir.traversal.walk import collect, stmts
 from gossamer_lower.device.let_dependences import let_dependences
@@ -44,7 +41,6 @@ class SharedAccessCollector:
     write them at some time before they wait for them.
     """
 
-    # Other statements: only a shuffle reads values of other threads.
     def __init__(self, function: Function, extents: Mapping[str, Expr]) -> None:
         allocated = allocations(stmts(function.body))
         self._private = {buffer.name for buffer in allocated if buffer.scope != "shared"}
@@ -58,9 +54,7 @@ class SharedAccessCollector:
         }
         self._answers: dict[tuple[tuple[Expr, ...], frozenset[str]], bool] = {}
         self._changing = mutable_buffers(function)
-        self._exchanged = {
-            stmt.var.name for stmt in stmts(function.body) if isinstance(stmt, Shuffle)
-        }
+        self._exchanged = exchanged_vars(function.body)
 
     def collect(
         self, context: ThreadContext, *nodes: Stmt | Expr, first: frozenset[str] = frozenset()
@@ -73,11 +67,11 @@ class SharedAccessCollector:
                 collected.update(self._accesses_of(node, context.bound, first))
         return collected
 
-    # Other statements: their writes are done when they end.
+    # Other statements: only loops bind threads, and the bodies of asynchronous copies only store.
     def _accesses_of(
         self, node: Stmt | Expr, bound: Mapping[str, str], first: frozenset[str]
     ) -> Iterator[SharedAccess]:
-        if not isinstance(node, STMTS):
+        if type(node) not in STMT_KINDS:
             yield from self._shared_accesses(collect(READS, node), bound, first, is_write=False)
             return
         if isinstance(node, For) and node.thread is not None:
@@ -86,8 +80,10 @@ class SharedAccessCollector:
         reads = (*effects.reads, *collect(READS, *effects.evaluates))
         yield from self._shared_accesses(reads, bound, first, is_write=False)
         yield from self._shared_accesses(effects.writes, bound, first, is_write=True)
-        if isinstance(node, AsyncCopy):
-            stores = [stmt for stmt in node.body if isinstance(stmt, Store)]
+        if threads_of(node).is_async:
+            stores = [
+                stmt for body in effects.bodies for stmt in body.stmts if isinstance(stmt, Store)
+            ]
             for access in self._shared_accesses(stores, bound, first, is_write=True):
                 self.copied.add(replace(access, indices=(), is_by_one=False))
         for body in effects.bodies:

@@ -8,10 +8,10 @@ import msgspec
 
 from gossamer_ir.analysis.invariants import is_constant
 from gossamer_ir.analysis.statements.thread_axes import is_thread_axis
-from gossamer_ir.nodes import Expr, Function, Shuffle
+from gossamer_ir.nodes import Expr, Function
 from gossamer_ir.traversal.free_vars import free_vars
+from gossamer_ir.traversal.statement_queries import exchanged_vars
 from gossamer_ir.traversal.substitute import resolve
-from gossamer_ir.traversal.walk import stmts
 from gossamer_lower.device.let_dependences import values_of_vars
 
 
@@ -39,11 +39,9 @@ class UniformValues:
     [False, False, True]
     """
 
-    # Other statements: only a shuffle reads values of other threads.
     def __init__(self, kernel: Function) -> None:
         self._kernel, self._values = kernel, values_of_vars(kernel)
-        every = stmts(kernel.body)
-        self._shuffled = {stmt.var.name for stmt in every if isinstance(stmt, Shuffle)}
+        self._exchanged = exchanged_vars(kernel.body)
 
     def are_uniform(self, context: ThreadContext, *exprs: Expr) -> bool:
         """Return whether expressions have one value in the threads that get to a context."""
@@ -53,4 +51,4 @@ class UniformValues:
         values = [resolve(expr, self._values) for expr in exprs]
         # Threads read an array that changes at different times, and have private ones of their own.
         is_read_only = is_constant(*values, function=self._kernel)
-        return is_read_only and free_vars(*values).isdisjoint(threads | self._shuffled)
+        return is_read_only and free_vars(*values).isdisjoint(threads | self._exchanged)

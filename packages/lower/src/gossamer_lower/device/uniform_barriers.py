@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from gossamer_ir.core.statement_kinds import effects_of
+from gossamer_ir.core.statement_kinds import BLOCK_BARRIERS, effects_of
 from gossamer_ir.errors import UnsupportedError
-from gossamer_ir.nodes import Barrier, For, Function, Stmt
+from gossamer_ir.nodes import For, Function, Stmt
 from gossamer_ir.traversal.walk import contains
 from gossamer_lower.device.thread_context import ThreadContext, UniformValues
 
@@ -16,7 +16,7 @@ def require_uniform_barriers(kernel: Function) -> None:
     not proved to have the same values in all threads of a block.
 
     >>> from gossamer_ir.core.build import ZERO, index, index_var
-    >>> from gossamer_ir.nodes import Compare, If
+    >>> from gossamer_ir.nodes import Barrier, Compare, If
     >>> branch = If(Compare("lt", index_var("t"), index(2)), (Barrier(),))
     >>> loop = For("t", ZERO, index(4), (branch,), kind="thread_binding", thread="threadIdx.x")
     >>> require_uniform_barriers(Function("f", (), (loop,)))
@@ -28,11 +28,10 @@ def require_uniform_barriers(kernel: Function) -> None:
         _require_uniform(stmt, ThreadContext(), values, kernel.name)
 
 
-# Other statements: only loops over threads have an iteration for each of them.
 def _require_uniform(
     stmt: Stmt, context: ThreadContext, values: UniformValues, kernel_name: str
 ) -> None:
-    if not contains(Barrier, stmt):
+    if not contains(BLOCK_BARRIERS, stmt):
         return
     if not context.is_uniform:
         raise UnsupportedError(

@@ -8,19 +8,16 @@ from typing import TypeAlias
 from msgspec.structs import replace
 
 from gossamer_ir.core.build import ZERO, index_var
-from gossamer_ir.core.statement_kinds import WRITES, Body, effects_of
+from gossamer_ir.core.statement_kinds import BLOCK_BARRIERS, WRITES, Body, effects_of
 from gossamer_ir.nodes import (
-    AsyncCopy,
     Atomic,
-    Barrier,
-    CommitGroup,
     Expr,
     For,
     Stmt,
     Store,
-    WaitGroup,
 )
 from gossamer_ir.traversal.access_types import READS
+from gossamer_ir.traversal.statement_queries import threads_of
 from gossamer_ir.traversal.substitute import resolve, substitute
 from gossamer_ir.traversal.walk import collect, contains
 from gossamer_lower.device.kernel_functions import thread_loops
@@ -51,7 +48,7 @@ class ConcurrentSites:
     other where they have to (`insert_sync`). `values` are those of variables.
 
     >>> from gossamer_ir.core.build import ONE, ZERO, index
-    >>> from gossamer_ir.nodes import Store
+    >>> from gossamer_ir.nodes import Barrier
     >>> stores = [Store(name, (index_var("t"),), ONE) for name in "ABC"]
     >>> body = (stores[0], Barrier(), *stores[1:])
     >>> loop = For("t", ZERO, index(8), body, kind="thread_binding", thread="threadIdx.x")
@@ -68,21 +65,17 @@ class ConcurrentSites:
         self._axes = {loop.thread for loop in self._loops.values()}
         self._add(kernel, SiteContext(), ())
 
-    # Other statements: they neither bind threads nor order what these do.
     def _add(self, stmt: Stmt, context: SiteContext, pending: Sites) -> Sites:
         """Add the accesses of a statement; return those since the last barrier, with the `pending` ones."""
-        match stmt:
-            case Barrier():
-                return self._end_interval(pending)
-            case CommitGroup():
-                return tuple([replace(site, is_committed=site.is_copy) for site in pending])
-            case WaitGroup(pending=0):
-                return tuple(
-                    [
-                        replace(site, is_copy=False) if site.is_committed else site
-                        for site in pending
-                    ]
-                )
+        threads = threads_of(stmt)
+        if threads.waits_for == "block":
+            return self._end_interval(pending)
+        if threads.commits:
+            return tuple([replace(site, is_committed=site.is_copy) for site in pending])
+        if threads.pending_groups is not None and threads.pending_groups(stmt) == 0:
+            return tuple(
+                [replace(site, is_copy=False) if site.is_committed else site for site in pending]
+            )
         new = tuple(self._sites(stmt, context))
         self.every |= dict.fromkeys(new)
         is_inside = self._is_inside(context)
@@ -90,7 +83,7 @@ class ConcurrentSites:
         inner = context
         if isinstance(stmt, For):
             inner = replace(context, loops=(*context.loops, self._loops.get(stmt.var, stmt)))
-        inner = replace(inner, is_copy=context.is_copy or isinstance(stmt, AsyncCopy))
+        inner = replace(inner, is_copy=context.is_copy or threads.is_async)
         bodies = effects_of(stmt).bodies
         ends = [self._add_body(stmt, body, inner, pending) for body in bodies]
         if self._is_inside(inner) and not is_inside:
@@ -102,13 +95,12 @@ class ConcurrentSites:
             ends.append(pending)
         return tuple(dict.fromkeys(site for end in ends for site in end))
 
-    # Other statements: only a barrier makes threads wait for each other.
     def _add_body(self, stmt: Stmt, body: Body, context: SiteContext, pending: Sites) -> Sites:
         parts = (resolve(part, self._values) for part in body.conditions)
         context = replace(context, conditions=(*context.conditions, *parts))
         end = self._add_all(body.stmts, context, pending)
         is_of_threads = isinstance(stmt, For) and stmt.thread is not None
-        if body.repeats and not is_of_threads and contains(Barrier, *body.stmts):
+        if body.repeats and not is_of_threads and contains(BLOCK_BARRIERS, *body.stmts):
             # The next iteration begins before all threads have ended this one.
             outside = len(context.loops) - isinstance(stmt, For)
             earlier = tuple([_in_earlier_iteration(site, outside) for site in end])

@@ -10,8 +10,8 @@ from msgspec.structs import replace
 
 from gossamer_ir.analysis.statements.thread_axes import is_block_axis, is_thread_axis
 from gossamer_ir.core.build import integer_value
-from gossamer_ir.core.statement_kinds import WRITES
-from gossamer_ir.nodes import Atomic, Barrier, Expr, For, Search, Store
+from gossamer_ir.core.statement_kinds import BLOCK_BARRIERS, WRITES
+from gossamer_ir.nodes import Atomic, Expr, For, Search, Store
 from gossamer_ir.traversal.walk import contains
 from gossamer_lower.device.stores.access_sites import AccessSite
 from gossamer_lower.device.stores.own_elements import OwnElements
@@ -115,12 +115,11 @@ def loops_of_several(loops: Iterable[For], is_axis: Callable[[str | None], bool]
     return [loop for loop in loops if is_axis(loop.thread) and integer_value(loop.extent) != 1]
 
 
-# Other statements: only a barrier makes the threads of a block wait for each other.
 def synchronized_loops(loops: Sequence[For]) -> Iterator[For]:
     """Yield the serial loops of which the threads of a block run an iteration together: those around loops
     over threads (`insert_sync`), and those with a barrier."""
     numbers = [number for number, loop in enumerate(loops) if is_thread_axis(loop.thread)]
     for number, loop in enumerate(loops):
         is_around = number < max(numbers, default=0)
-        if loop.thread is None and (is_around or contains(Barrier, *loop.body)):
+        if loop.thread is None and (is_around or contains(BLOCK_BARRIERS, *loop.body)):
             yield loop
