@@ -1,7 +1,7 @@
 """The check that passes are listed in an order in which they can run.
 
 A pass declares the order itself, in its decorator: the stages that it takes and gives, the constructs that
-earlier passes have removed, and by `after` and `before` the passes that must run earlier or later, each with
+earlier passes have removed, and in `after` and `before` the passes that must run earlier or later, each with
 the reason. The list of passes has only their names.
 """
 
@@ -12,6 +12,7 @@ from itertools import pairwise
 from typing import get_args
 
 from gossamer_ir.errors import InternalError
+from gossamer_ir.support.declared_order import misplacements
 from gossamer_lower.lowering_pass import PassRecord, PipelineName
 
 
@@ -33,14 +34,12 @@ def require_order(records: Sequence[PassRecord]) -> None:
 
 
 def _wrong_neighbors(records: Sequence[PassRecord]) -> Iterator[str]:
-    numbers = {record.name: number for number, record in enumerate(records)}
-    for number, record in enumerate(records):
-        for other, reason in record.after.items():
-            if numbers.get(other, -1) > number:
-                yield _wrong(record, f"before '{other}'", f"after it: {reason}")
-        for other, reason in record.before.items():
-            if numbers.get(other, number) < number:
-                yield _wrong(record, f"after '{other}'", f"before it: {reason}")
+    names = [record.name for record in records]
+    for record in records:
+        for listed, needed in misplacements(
+            record.name, names, after=record.after, before=record.before
+        ):
+            yield f"The pass '{record.name}' is listed {listed}, but must run {needed}"
 
 
 def _wrong_stages(records: Sequence[PassRecord]) -> Iterator[str]:
@@ -63,7 +62,3 @@ def _contents_left(records: Sequence[PassRecord]) -> Iterator[str]:
                     "listed before it removes them"
                 )
         removed.update(record.removes)
-
-
-def _wrong(record: PassRecord, listed: str, needed: str) -> str:
-    return f"The pass '{record.name}' is listed {listed}, but must run {needed}"

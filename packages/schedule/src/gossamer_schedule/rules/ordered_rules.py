@@ -1,6 +1,8 @@
 """The rules in the order in which they are tried: the one list of them.
 
-A rule is added here by one line in `ORDERED_RULES`, at its place; the first rule that matches is used. The
+A rule is added here by one line in `ORDERED_RULES`, at its place; the first rule that matches is used. Of two
+rules that match a program, one declares in its decorator that it is tried before or after the other, and why.
+A rule at another place is refused when it is imported. Other rules may be in any order. The
 rules that `schedule_report` tries for a program, those that `fused_rows` and `separate_iterations` try for
 its iterations, and the table in `docs/schedules.md` follow from this list and from what the decorator of
 each rule declares.
@@ -8,12 +10,14 @@ each rule declares.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import cache
 from importlib import import_module
 
 import msgspec
 
+from gossamer_ir.errors import InternalError
+from gossamer_ir.support.declared_order import misplacements
 from gossamer_schedule.rules.schedule_rule import RuleRecord, rule_record
 
 
@@ -31,12 +35,9 @@ class OrderedRule(msgspec.Struct, frozen=True):
 
 
 ORDERED_RULES = (
-    # Before `row_spmv`, which has other programs: it imports less, and its products are called most.
     OrderedRule("row_spmm", handles_siblings=True),
     OrderedRule("row_spmv", handles_siblings=True),
-    # Before `block_spmm`, which matches all of these programs.
     OrderedRule("block_spmv"),
-    # Before `block_spmm`, which matches all of its programs, too.
     OrderedRule("tensorized_block_spmm"),
     OrderedRule("block_spmm"),
     OrderedRule("tile_spmm"),
@@ -71,7 +72,28 @@ class Rules:
 
 @cache
 def _record(name: str) -> RuleRecord:
-    return rule_record(getattr(import_module(f"gossamer_schedule.rules.library.{name}"), name))
+    record = rule_record(getattr(import_module(f"gossamer_schedule.rules.library.{name}"), name))
+    require_declared_place(record, [rule.name for rule in ORDERED_RULES])
+    return record
+
+
+def require_declared_place(record: RuleRecord, names: Sequence[str]) -> None:
+    """Raise `InternalError` unless a rule is at a place among the names of all rules that it declares.
+
+    >>> from gossamer_schedule.rules.library.block_spmv import block_spmv
+    >>> require_declared_place(rule_record(block_spmv), ["block_spmm", "block_spmv"])
+    ... # doctest: +NORMALIZE_WHITESPACE
+    Traceback (most recent call last):
+    ...
+    gossamer_ir.errors.InternalError: The rule 'block_spmv' is listed after 'block_spmm', but must be tried
+    before it: it matches fewer programs, with blocks that fill vectors
+    """
+    for listed, needed in misplacements(
+        record.name, names, after=record.after, before=record.before
+    ):
+        raise InternalError(
+            f"The rule '{record.name}' is listed {listed}, but must be tried {needed}"
+        )
 
 
 RULES = Rules()

@@ -6,8 +6,9 @@ rules.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from functools import wraps
+from types import MappingProxyType
 from typing import Protocol, TypeAlias
 
 import msgspec
@@ -28,6 +29,8 @@ from gossamer_schedule.rules.analysis.program_names import (
     loop_stage_names,
 )
 from gossamer_schedule.rules.steps.trace_builder import TraceBuilder
+
+_NONE: Mapping[str, str] = MappingProxyType({})
 
 
 class PatternMatch(msgspec.Struct, frozen=True):
@@ -102,6 +105,10 @@ class RuleRecord(msgspec.Struct, frozen=True, kw_only=True):
     """A description of the schedule, and the cases where it pays."""
     replaces_conversion: bool = False
     """The field of the same name of its reports (`ScheduleReport`)."""
+    after: Mapping[str, str] = _NONE
+    """The rules that are tried earlier, each with the reason."""
+    before: Mapping[str, str] = _NONE
+    """The rules that are tried later, each with the reason."""
 
     def match(self, module: Module, context: RuleContext) -> PatternMatch | None:
         """Return the match of the rule, with names that are free in the program; None if it does not match,
@@ -127,6 +134,8 @@ def schedule_rule(
     programs: str,
     schedule: str,
     replaces_conversion: bool = False,
+    after: Mapping[str, str] = _NONE,
+    before: Mapping[str, str] = _NONE,
 ) -> Callable[[RuleFunction], Rule]:
     """Return the decorator of a rule, which attaches the `RuleRecord` with these texts.
 
@@ -142,6 +151,8 @@ def schedule_rule(
             programs=programs,
             schedule=schedule,
             replaces_conversion=replaces_conversion,
+            after=after,
+            before=before,
         )
 
         @wraps(implementation)

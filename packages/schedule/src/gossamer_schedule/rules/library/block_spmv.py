@@ -26,6 +26,7 @@ WORK_OF_LANE_SUMS = 4
     programs="BSR times a vector, with blocks of 3 columns or more",
     schedule="the columns of a block in lanes, a vector of partial sums for each row of a block row",
     replaces_conversion=True,
+    before={"block_spmm": "it matches fewer programs, with blocks that fill vectors"},
 )
 def block_spmv(module: Module, context: RuleContext) -> PatternMatch | None:
     """Return the schedule for a sum over dense blocks without features; None for any other program."""

@@ -25,6 +25,11 @@ from gossamer_schedule.rules.steps.vector_loops import VectorLoops, VectorTiles
     pattern='`out[..., k] = out[..., k] + ...` over any axes and features ("...S"), without an init',
     programs="parts of a decomposed matrix whose rows may repeat: cut rows, COO, CSC, DIA, slices",
     schedule="tiles of features in parallel and in vectors; fibers of a row are summed in registers",
+    after={
+        "row_spmm": "its rows are known to differ, so that they run in parallel",
+        "tile_spmm": "its rows are known to differ, so that they run in parallel",
+        "group_spmm": "its rows are known to differ, so that they run in parallel",
+    },
 )
 def scatter_spmm(module: Module, context: RuleContext) -> PatternMatch | None:
     """Return the schedule for updates of rows of features; None for any other program."""

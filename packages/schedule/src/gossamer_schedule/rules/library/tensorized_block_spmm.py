@@ -37,6 +37,7 @@ _WORK_PER_BLOCK_ROW = 1
     programs="BSR times a matrix, with blocks of 8 rows or more (`llvm-sve` with SME)",
     schedule="all blocks of a block row by outer products, with the sums in matrix registers",
     replaces_conversion=True,
+    before={"block_spmm": "it matches fewer programs, which an intrinsic multiplies faster"},
 )
 def tensorized_block_spmm(module: Module, context: RuleContext) -> PatternMatch | None:
     """Return the schedule for a product with blocks by an intrinsic; None for other programs and machines."""
