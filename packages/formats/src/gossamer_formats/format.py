@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, TypeAlias
+from collections.abc import Callable, Mapping
+from typing import TypeAlias, TypeVar
 
 import msgspec
 
-from gossamer_formats.external_formats.binsparse_format import BinsparseFormat
-from gossamer_formats.external_formats.scipy_matrix import ScipyMatrix
-from gossamer_formats.external_formats.torch_layout import TorchLayout
-from gossamer_formats.pruning.pruning_rule import PruningRule
 from gossamer_ir.nodes import FormatDescription
 from gossamer_ir.support.arrays import Array
 
@@ -19,10 +15,7 @@ ContentsOrder: TypeAlias = Callable[[Array, Mapping[str, int]], Array]
 conversion parameters. Returns the distinct values to store, in order; every value that occurs must be
 included."""
 
-
-PartsOfMatrix: TypeAlias = Callable[[tuple[int, ...], Mapping[str, int]], Sequence[Any]]
-"""Takes the shape of a matrix and the conversion parameters; returns the list of formats of its parts, as
-`decompose` takes it."""
+T = TypeVar("T")
 
 MAX_VARIANTS = 64
 """The number of descriptions that the function of a format keeps: one for each choice of dtypes and sizes, of
@@ -49,22 +42,25 @@ class Format(msgspec.Struct, frozen=True):
     """Functions by the name of an index array, which order its contents. They take all parameters."""
     is_of_any_ndim: bool = False
     example_parameters: Mapping[str, int] = {}
-    """The options with which `gossamer formats` draws a matrix of 4 by 6: the required ones, and those whose
-    defaults are too large."""
-    parts_for_products: PartsOfMatrix | None = None
-    """Returns the parts in which operators store a matrix if products with these are faster than with the
-    whole matrix in this format; None if they are not."""
-    uses_stats: bool = False
-    """True if the default schedule over a part of a matrix depends on the statistics of the part. Parts in
-    other formats share a kernel, whatever their sizes."""
-    scipy: ScipyMatrix | None = None
-    """The matrices of SciPy with this name."""
-    torch: TorchLayout | None = None
-    """The layout of torch's tensors that is this format."""
-    binsparse: BinsparseFormat | None = None
-    """The names of the format in binsparse files."""
-    pruning: PruningRule | None = None
-    """The rule by which `prune` makes a matrix of the format."""
+    """The options for a small matrix, such as one of 4 by 6: the required ones, and those whose defaults are
+    too large."""
+    adapters: tuple[object, ...] = ()
+    """Records about the format for code that knows more than its description: one of a type at most. The
+    modules with this code define the types: `ScipyMatrix`, `TorchLayout` and `BinsparseFormat` (the same
+    format elsewhere), `PruningRule` (for `prune`), and `ProductStorage` (for operators)."""
+
+    def adapter(self, kind: type[T]) -> T | None:
+        """Return the adapter of a type; None if the format has none.
+
+        >>> from gossamer_formats.descriptions.csr import FORMAT
+        >>> from gossamer_formats.external_formats.torch_layout import TorchLayout
+        >>> FORMAT.adapter(TorchLayout).indptr, FORMAT.adapter(Format)
+        ('crow_indices', None)
+        """
+        for adapter in self.adapters:
+            if isinstance(adapter, kind):
+                return adapter
+        return None
 
     def __hash__(self) -> int:
         return hash(self.name)

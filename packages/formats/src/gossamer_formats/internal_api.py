@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from gossamer_formats.memo import MemoKey, SparsityPattern
     from gossamer_formats.memory.available_memory import available_memory
     from gossamer_formats.permutation import UNSTORED, with_fill
+    from gossamer_formats.product_storage import ProductStorage
     from gossamer_formats.registry.composable_formats import COMPOSABLE_FORMATS
     from gossamer_formats.registry.formats import FORMATS
     from gossamer_formats.registry.operators import find_operator, ignored_operators
@@ -42,6 +43,7 @@ _HOMES = {
     "MemoKey": "gossamer_formats.memo",
     "NAMED_FILE_FORMATS": "gossamer_formats.io.file_formats.by_suffix",
     "NUMPY_DTYPES": "gossamer_formats.value_dtypes",
+    "ProductStorage": "gossamer_formats.product_storage",
     "SparsityPattern": "gossamer_formats.memo",
     "UNSTORED": "gossamer_formats.permutation",
     "VALUE_DTYPES": "gossamer_formats.value_dtypes",
@@ -70,6 +72,7 @@ __all__ = [
     "MemoKey",
     "NAMED_FILE_FORMATS",
     "NUMPY_DTYPES",
+    "ProductStorage",
     "SparsityPattern",
     "UNSTORED",
     "VALUE_DTYPES",

@@ -51,7 +51,9 @@ FORMAT = Format(
     bsr,
     parameters={"block_rows": None, "block_columns": None},
     example_parameters={"block_rows": 2, "block_columns": 2},
-    scipy=SCIPY_BSR,
-    torch=TorchLayout("sparse_bsr", indptr="crow_indices", indices="col_indices"),
-    pruning=LARGEST_BLOCKS,
+    adapters=(
+        SCIPY_BSR,
+        TorchLayout("sparse_bsr", indptr="crow_indices", indices="col_indices"),
+        LARGEST_BLOCKS,
+    ),
 )

@@ -68,9 +68,11 @@ FORMAT = Format(
     "coo",
     coo,
     is_of_any_ndim=True,
-    scipy=SCIPY_COO,
-    torch=TorchLayout("sparse_coo"),
-    binsparse=BinsparseFormat(
-        ("COO", "COOR"), {"indices_0": "indices_0", "indices_1": "indices_1"}, repeats=True
+    adapters=(
+        SCIPY_COO,
+        TorchLayout("sparse_coo"),
+        BinsparseFormat(
+            ("COO", "COOR"), {"indices_0": "indices_0", "indices_1": "indices_1"}, repeats=True
+        ),
     ),
 )

@@ -37,7 +37,9 @@ def csc(dtype: str = "float32") -> FormatDescription:
 FORMAT = Format(
     "csc",
     csc,
-    scipy=SCIPY_CSC,
-    torch=TorchLayout("sparse_csc", indptr="ccol_indices", indices="row_indices"),
-    binsparse=BinsparseFormat(("CSC",), {"indptr": "pointers_to_1", "indices": "indices_1"}),
+    adapters=(
+        SCIPY_CSC,
+        TorchLayout("sparse_csc", indptr="ccol_indices", indices="row_indices"),
+        BinsparseFormat(("CSC",), {"indptr": "pointers_to_1", "indices": "indices_1"}),
+    ),
 )

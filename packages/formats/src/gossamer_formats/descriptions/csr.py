@@ -64,8 +64,10 @@ def csr(
 FORMAT = Format(
     "csr",
     csr,
-    scipy=SCIPY_CSR,
-    torch=TorchLayout("sparse_csr", indptr="crow_indices", indices="col_indices"),
-    binsparse=BinsparseFormat(("CSR",), {"indptr": "pointers_to_1", "indices": "indices_1"}),
-    pruning=LARGEST_ELEMENTS,
+    adapters=(
+        SCIPY_CSR,
+        TorchLayout("sparse_csr", indptr="crow_indices", indices="col_indices"),
+        BinsparseFormat(("CSR",), {"indptr": "pointers_to_1", "indices": "indices_1"}),
+        LARGEST_ELEMENTS,
+    ),
 )

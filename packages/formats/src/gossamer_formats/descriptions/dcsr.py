@@ -39,7 +39,9 @@ def dcsr(dtype: str = "float32") -> FormatDescription:
 FORMAT = Format(
     "dcsr",
     dcsr,
-    binsparse=BinsparseFormat(
-        ("DCSR",), {"rows": "indices_0", "indptr": "pointers_to_1", "indices": "indices_1"}
+    adapters=(
+        BinsparseFormat(
+            ("DCSR",), {"rows": "indices_0", "indptr": "pointers_to_1", "indices": "indices_1"}
+        ),
     ),
 )

@@ -37,5 +37,5 @@ def dia(dtype: str = "float32") -> FormatDescription:
 FORMAT = Format(
     "dia",
     dia,
-    scipy=SCIPY_DIA,
+    adapters=(SCIPY_DIA,),
 )

@@ -40,5 +40,5 @@ FORMAT = Format(
     "n_m",
     n_m,
     parameters={"slots": 2, "group": 4},
-    pruning=LARGEST_OF_GROUPS,
+    adapters=(LARGEST_OF_GROUPS,),
 )

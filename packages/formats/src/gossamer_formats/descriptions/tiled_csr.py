@@ -7,6 +7,7 @@ from functools import lru_cache
 from typing import Any
 
 from gossamer_formats.format import MAX_VARIANTS, Format
+from gossamer_formats.product_storage import ProductStorage
 from gossamer_formats.storage import with_value_dtype
 from gossamer_ir.nodes import FormatDescription
 from gossamer_ir.script import parse_format
@@ -65,7 +66,6 @@ FORMAT = Format(
     tiled_csr,
     parameters={"tile_columns": None},
     example_parameters={"tile_columns": 3},
-    parts_for_products=_parts,
-    # Panels of rows are divided among threads.
-    uses_stats=True,
+    # Panels of rows are divided among threads, by their statistics.
+    adapters=(ProductStorage(parts=_parts, uses_stats=True),),
 )

@@ -50,5 +50,5 @@ FORMAT = Format(
     v_n_m,
     parameters={"rows": 64, "group": 8, "chosen": 4, "slots": 2},
     example_parameters={"rows": 2},
-    pruning=LARGEST_IN_CHOSEN_COLUMNS,
+    adapters=(LARGEST_IN_CHOSEN_COLUMNS,),
 )

@@ -9,14 +9,16 @@ format and whose object is a `Format`:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from typing import Any
+from collections.abc import Iterator
+from typing import TypeVar
 
 from gossamer_formats import descriptions
 from gossamer_formats.format import Format
 from gossamer_formats.registry.named_formats import NamedFormats, formats_in
 from gossamer_ir.plugins import groups
 from gossamer_ir.support.typed_calls import typed
+
+T = TypeVar("T")
 
 FORMATS: NamedFormats[Format] = NamedFormats(
     groups.FORMAT_GROUP.name,
@@ -49,14 +51,18 @@ def format_names() -> list[str]:
     return FORMATS.names()
 
 
-def formats_with(property: Callable[[Format], Any]) -> Iterator[Format]:
-    """Iterate over the formats of which a property is not None, first over those of the library.
+def formats_with(kind: type[T]) -> Iterator[tuple[Format, T]]:
+    """Yield the formats that have an adapter of a type, each with this adapter; first those of the library.
 
     Raises `PluginError` as `format_named` does, when it comes to such a format.
 
-    >>> [format.name for format in formats_with(lambda format: format.torch)]
+    >>> from gossamer_formats.external_formats.torch_layout import TorchLayout
+    >>> [format.name for format, _layout in formats_with(TorchLayout)]
     ['bsr', 'coo', 'csc', 'csr']
     """
     # Lazily, so that a plugin that is broken does not hide the formats before it.
-    records = (format_named(name) for name in format_names())
-    return (record for record in records if property(record) is not None)
+    for name in format_names():
+        record = format_named(name)
+        adapter = record.adapter(kind)
+        if adapter is not None:
+            yield record, adapter

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from operator import attrgetter
 from typing import Any
 
 import numpy as np
@@ -91,12 +90,13 @@ def _format_of_pattern(
 
 def _rule_of(format_name: str) -> PruningRule:
     format = FORMATS.find(format_name)
-    if format is not None and format.pruning is not None:
-        return format.pruning
+    rule = None if format is None else format.adapter(PruningRule)
+    if rule is not None:
+        return rule
     raise FormatError(
         "format.prune",
         f"There is no rule to prune a matrix to the format '{format_name}'; expected one of "
-        f"{', '.join(record.name for record in formats_with(attrgetter('pruning')))}.",
+        f"{', '.join(record.name for record, _rule in formats_with(PruningRule))}.",
         hint="Prune to csr, and convert the result.",
     )
 

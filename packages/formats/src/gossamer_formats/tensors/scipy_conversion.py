@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from operator import attrgetter
 from typing import Any
 
 import numpy as np
@@ -10,6 +9,7 @@ import numpy as np
 from gossamer_formats.checks.array_checks import require_value_dtype
 from gossamer_formats.checks.owned_storage import checked_copy
 from gossamer_formats.descriptions.csr import csr
+from gossamer_formats.external_formats.scipy_matrix import ScipyMatrix
 from gossamer_formats.tensors.scipy_own_format import arrays_in_own_format
 from gossamer_formats.tensors.scipy_storage import unchecked_storage
 from gossamer_formats.tensors.sharing import require_shared
@@ -97,7 +97,7 @@ def to_scipy(tensor: SparseTensor, *, copy: bool = True) -> Any:
     ('coo', True)
     """
     require_value_dtype(tensor.value_dtype, allowed=SCIPY_DTYPES)
-    converted, matrices = in_format_with(tensor, attrgetter("scipy"))
+    converted, matrices = in_format_with(tensor, ScipyMatrix)
     if not copy and converted is not tensor:
         raise FormatError(
             "format.copy",

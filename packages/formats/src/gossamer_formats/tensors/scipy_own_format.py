@@ -25,7 +25,7 @@ def scipy_matrix_of(name: Any) -> ScipyMatrix | None:
     (True, None)
     """
     format = FORMATS.find(name) if isinstance(name, str) else None
-    return format.scipy if format is not None else None
+    return None if format is None else format.adapter(ScipyMatrix)
 
 
 def arrays_in_own_format(matrix: Any, dtype: str | None) -> ScipyArrays | None:
@@ -41,10 +41,11 @@ def arrays_in_own_format(matrix: Any, dtype: str | None) -> ScipyArrays | None:
     if dtype is not None:
         require_value_dtype(dtype)
     format = FORMATS.find(matrix.format)
-    if format is None or format.scipy is None:
+    record = None if format is None else format.adapter(ScipyMatrix)
+    if format is None or record is None:
         return None
     require_matrix(matrix, ndim=None if format.is_of_any_ndim else 2)
-    return format.scipy.from_scipy(matrix, dtype)
+    return record.from_scipy(matrix, dtype)
 
 
 def require_convertible(matrix: Any) -> None:

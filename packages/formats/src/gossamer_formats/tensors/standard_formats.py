@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import TypeVar
 
 from gossamer_formats.conversion.destination.recognized_formats import is_format
-from gossamer_formats.format import Format
 from gossamer_formats.registry.formats import FORMATS, format_named
 from gossamer_formats.tensors.convert import convert
 from gossamer_formats.tensors.sparse_tensor import SparseTensor
@@ -19,26 +17,24 @@ COORDINATE_FORMAT = "coo"
 """The format of files with a line for each element."""
 
 
-def in_format_with(
-    tensor: SparseTensor, external_of: Callable[[Format], T | None]
-) -> tuple[SparseTensor, T]:
-    """Return the tensor itself and its external format, if it has one; else a conversion to CSR, or to
-    coordinates unless the tensor has two dimensions. Duplicates are kept.
+def in_format_with(tensor: SparseTensor, kind: type[T]) -> tuple[SparseTensor, T]:
+    """Return the tensor itself and its external format, an adapter of this type, if its format has one; else
+    a conversion to CSR, or to coordinates unless the tensor has two dimensions. Duplicates are kept.
 
-    >>> from operator import attrgetter
     >>> from scipy.sparse import eye_array
     >>> from gossamer_formats import from_scipy
-    >>> exportable, layout = in_format_with(from_scipy(eye_array(2)).asformat("ell"), attrgetter("torch"))
+    >>> from gossamer_formats.external_formats.torch_layout import TorchLayout
+    >>> exportable, layout = in_format_with(from_scipy(eye_array(2)).asformat("ell"), TorchLayout)
     >>> exportable.format, layout.name
     ('csr', 'sparse_csr')
     """
     format = FORMATS.find(tensor.format)
-    external = external_of(format) if format is not None else None
+    external = None if format is None else format.adapter(kind)
     # The name alone is not enough: any description may have it.
     if format is not None and external is not None and is_format(tensor.description, format.name):
         return tensor, external
     name = "csr" if tensor.ndim == 2 else COORDINATE_FORMAT
-    external = external_of(format_named(name))
+    external = format_named(name).adapter(kind)
     if external is None:
         raise InternalError(f"The format '{name}' has no such external format.")
     return convert(tensor, name, duplicates="keep").tensor, external

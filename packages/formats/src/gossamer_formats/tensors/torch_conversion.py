@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import sys
 import warnings
-from collections.abc import Callable, Iterator
-from operator import attrgetter
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -124,9 +123,9 @@ def to_torch(tensor: SparseTensor, *, copy: bool = True) -> Any:
     torch = _imported_torch()
     if copy and tensor.is_borrowed:
         tensor = SparseTensor(tensor.storage)
-    exportable, layout = in_format_with(tensor, attrgetter("torch"))
+    exportable, layout = in_format_with(tensor, TorchLayout)
     if _has_blocks(format_named(exportable.format)) and not _has_whole_blocks(exportable):
-        exportable, layout = in_format_with(convert(exportable, "csr").tensor, attrgetter("torch"))
+        exportable, layout = in_format_with(convert(exportable, "csr").tensor, TorchLayout)
     # torch assumes that compressed layouts are sorted without duplicates.
     if copy and layout.indptr is not None and not is_sorted_and_unique(exportable):
         exportable = convert(exportable, exportable.format, **_block_sizes(exportable)).tensor
@@ -159,7 +158,9 @@ def _required_sparse(tensor: Any) -> tuple[Format, TorchLayout]:
             "format.kind",
             f"The tensor has the type '{type(tensor).__name__}'; expected a sparse tensor of torch.",
         )
-    by_layout = {f"torch.{layout.name}": (format, layout) for format, layout in _layouts()}
+    by_layout = {
+        f"torch.{layout.name}": (format, layout) for format, layout in formats_with(TorchLayout)
+    }
     if str(tensor.layout) not in by_layout:
         raise FormatError(
             "format.torch.layout",
@@ -179,11 +180,6 @@ def _required_sparse(tensor: Any) -> tuple[Format, TorchLayout]:
         wanted = "none" if is_hybrid else "2"
         raise FormatError("format.dimensions", f"The torch tensor has {what}; expected {wanted}.")
     return format, layout
-
-
-def _layouts() -> Iterator[tuple[Format, TorchLayout]]:
-    records = formats_with(attrgetter("torch"))
-    return ((record, record.torch) for record in records if record.torch is not None)
 
 
 def _arrays_of(tensor: Any, layout: TorchLayout) -> dict[str, Any]:

@@ -15,12 +15,12 @@ import json
 import math
 import re
 from collections.abc import Callable, Mapping
-from operator import attrgetter
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from gossamer_formats.external_formats.binsparse_format import BinsparseFormat
 from gossamer_formats.format import Format
 from gossamer_formats.io.declared_sizes import DeclaredSizes, Sizes
 from gossamer_formats.io.file_format import FileFormat
@@ -87,7 +87,7 @@ def read_binsparse(file: Path, *, require_fits: Callable[[Sizes], None]) -> Spar
 
 def write_binsparse(tensor: SparseTensor, file: Path) -> None:
     """Write a matrix in its own format if the specification has it, others in csr; duplicates are added."""
-    converted, format = in_format_with(tensor, attrgetter("binsparse"))
+    converted, format = in_format_with(tensor, BinsparseFormat)
     tensor = _sort(converted, repeats=format.repeats)
     names = {**format.arrays, "data": "values"}
     with _container(file, "w") as container:
@@ -181,10 +181,9 @@ def _shape_and_entries(descriptor: dict[str, Any]) -> tuple[tuple[int, int], int
 def _formats() -> dict[str, tuple[Format, Mapping[str, str]]]:
     """Return the formats by their names in the specification, with the names of their arrays there."""
     return {
-        name: (record, record.binsparse.arrays)
-        for record in formats_with(attrgetter("binsparse"))
-        if record.binsparse is not None
-        for name in record.binsparse.names
+        name: (record, names.arrays)
+        for record, names in formats_with(BinsparseFormat)
+        for name in names.names
     }
 
 

@@ -25,6 +25,7 @@ from gossamer_formats import Array, SparseTensor, Storage, format_named, require
 from gossamer_formats.internal_api import (
     FORMATS,
     MAX_FORMATS,
+    ProductStorage,
     borrow_in_own_format,
     evaluate,
     is_format,
@@ -166,7 +167,8 @@ def format_key(
 @lru_cache(maxsize=MAX_FORMATS)
 def _uses_stats(name: str) -> bool:
     format = FORMATS.find(name)
-    return format is not None and format.uses_stats
+    stored = None if format is None else format.adapter(ProductStorage)
+    return stored is not None and stored.uses_stats
 
 
 def _stats(storage: Storage) -> Stats:

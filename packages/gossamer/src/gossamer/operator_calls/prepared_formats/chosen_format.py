@@ -68,7 +68,7 @@ def _convert(
     """Return a matrix in parts, or what a function returns that converts to one format."""
     # Most programs convert no matrix: these modules need the parser.
     from gossamer_formats import decompose, format_named
-    from gossamer_formats.internal_api import COMPOSABLE_FORMATS
+    from gossamer_formats.internal_api import COMPOSABLE_FORMATS, ProductStorage
 
     name, parameters = estimate.format, dict[str, Any](estimate.parameters)
     if name in COMPOSABLE_FORMATS.names():
@@ -77,9 +77,9 @@ def _convert(
         from gossamer.operator_calls.prepared_formats.row_order import row_order
 
         return convert(matrix, name, order=row_order(matrix), **parameters)
-    parts = format_named(name).parts_for_products
-    if parts is not None:
-        return decompose(matrix, parts(matrix.shape, parameters))
+    stored = format_named(name).adapter(ProductStorage)
+    if stored is not None and stored.parts is not None:
+        return decompose(matrix, stored.parts(matrix.shape, parameters))
     return convert(matrix, name, **parameters)
 
 
