@@ -36,6 +36,7 @@ NAMES = (
     "rules",
     "plugins",
     "command_line",
+    "decisions",
     "benchmark_parts",
     "pictures",
     "gallery",

@@ -33,7 +33,6 @@ PLACES = (
 """Pages and pictures outside of docs/."""
 LINK = re.compile(r"(?<=\]\()(?!\w+:|#)([^)#\s]+)(?=[)#])")
 FENCE = re.compile(r"^(```.*?^```)", re.MULTILINE | re.DOTALL)
-TITLE = re.compile(r"^# (.+)$", re.MULTILINE)
 
 
 def beside(name: str) -> ModuleType:
@@ -58,21 +57,7 @@ def generated_pages() -> dict[str, str]:
     """Return the pages that no file holds, by their paths."""
     pages = dict(api.pages(ROOT))
     pages["docs/errors.md"] = errors.page(ROOT)
-    pages["docs/decisions/README.md"] = index_of_decisions()
     return pages
-
-
-def index_of_decisions() -> str:
-    """Return a list of the decisions, oldest first."""
-    paths = sorted(ROOT.glob("docs/decisions/[0-9]*.md"))
-    rows = [f"* [{title_of(path)}]({path.name})" for path in paths]
-    return "\n".join(["# Decisions", "", *rows, ""])
-
-
-def title_of(path: Path) -> str:
-    """Return the first heading of a page."""
-    title = TITLE.search(path.read_text())
-    return title[1] if title else path.stem
 
 
 def on_config(config: MkDocsConfig) -> MkDocsConfig:

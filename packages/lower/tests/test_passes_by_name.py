@@ -198,6 +198,24 @@ def test_a_pass_at_a_wrong_place_of_the_list_is_refused_with_the_reason(name, pl
         require_order(moved)
 
 
+def test_a_pass_that_could_be_listed_anywhere_is_refused():
+    unplaced = replace(
+        PASSES["load_windows"], name="unplaced", before={}, after={}, removes=(), takes=("loop",)
+    )
+    at = [record.name for record in PASS_RECORDS].index("load_windows")
+    records = [*PASS_RECORDS[:at], unplaced, *PASS_RECORDS[at:]]
+    with pytest.raises(InternalError, match="'unplaced' declares neither `after` nor `before`"):
+        require_order(records)
+    require_order([*records[:at], replace(unplaced, pipeline=None), *records[at + 1 :]])
+    require_order(
+        [
+            *records[:at],
+            replace(unplaced, after={"unroll_loops": "it says why"}),
+            *records[at + 1 :],
+        ]
+    )
+
+
 def test_a_pass_is_ordered_by_names_of_passes():
     named = {other for record in PASS_RECORDS for other in (*record.after, *record.before)}
     assert named <= PASSES.keys()

@@ -29,7 +29,12 @@ def require_order(records: Sequence[PassRecord]) -> None:
     gossamer_ir.errors.InternalError: The pass 'peel_remainder' is listed after 'unroll_loops', but must run
     before it: it tests the bound of a loop that is not unrolled yet
     """
-    for wrong in (*_wrong_neighbors(records), *_wrong_stages(records), *_contents_left(records)):
+    for wrong in (
+        *_wrong_neighbors(records),
+        *_wrong_stages(records),
+        *_contents_left(records),
+        *_without_place(records),
+    ):
         raise InternalError(wrong)
 
 
@@ -40,6 +45,19 @@ def _wrong_neighbors(records: Sequence[PassRecord]) -> Iterator[str]:
             record.name, names, after=record.after, before=record.before
         ):
             yield f"The pass '{record.name}' is listed {listed}, but must run {needed}"
+
+
+def _without_place(records: Sequence[PassRecord]) -> Iterator[str]:
+    """Yield what is wrong with passes of a pipeline whose place nothing bounds: neither a stage nor a
+    construct nor another pass. Their author has not said where they belong."""
+    named = {name for record in records for name in (*record.after, *record.before)}
+    for record in records:
+        is_bounded = record.after or record.before or record.removes or record.name in named
+        if record.pipeline is not None and not is_bounded and record.gives in record.takes:
+            yield (
+                f"The pass '{record.name}' declares neither `after` nor `before`, so that it could be listed "
+                "anywhere"
+            )
 
 
 def _wrong_stages(records: Sequence[PassRecord]) -> Iterator[str]:
