@@ -6,7 +6,6 @@ import importlib.metadata
 import importlib.util
 import json
 import re
-import sys
 import tomllib
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -171,13 +170,10 @@ def require_shown_within(request):
 
 
 @pytest.fixture(scope="module")
-def gpu(root):
+def gpu():
     """A GPU behind the library of a driver, for all tests of a module: kernels that the process keeps are
     loaded there. The interpreter of PTX runs them."""
-    with pytest.MonkeyPatch.context() as monkeypatch:
-        helpers = str(root / "plugins/cuda-mma-sp/tests/helpers")
-        monkeypatch.setattr(sys, "path", [*sys.path, helpers])
-        from fake_drivers import installed_drivers
+    from fake_drivers import installed_drivers
 
-        with installed_drivers(monkeypatch) as gpu:
-            yield gpu
+    with pytest.MonkeyPatch.context() as monkeypatch, installed_drivers(monkeypatch) as gpu:
+        yield gpu

@@ -5,6 +5,7 @@ from random import Random
 
 import numpy as np
 import pytest
+from gradient_checks import checked_gradients, run_on_copies
 
 from gossamer_ir.core.dtypes import DType
 from gossamer_ir.errors import GossamerError, UnsupportedError
@@ -15,7 +16,6 @@ from gossamer_ir.transform.specialize import specialize
 from gossamer_ir.traversal.buffer_uses import buffers_read_in, buffers_written
 from gossamer_ir.traversal.node_index import nodes_of_type
 from gossamer_ir.verify import verify
-from packages.ir.tests.helpers.gradient_checks import checked_gradients, run_on_copies
 from tests.fuzzing.programs.draw_program import draw_program
 from tests.fuzzing.programs.smooth_programs import UNARY, draw_smooth_program
 

@@ -7,6 +7,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
+from disassembler import count_of, opcodes
 
 import gossamer as gs
 from gossamer.compilation.pipeline import stage_texts
@@ -121,12 +122,7 @@ def test_attention_multiplies_by_tensor_cores():
 
 
 @pytest.mark.parametrize("architecture", ["sm_80", "sm_90a"])
-def test_machine_code_of_scores_has_copies_matrix_loads_and_instructions(
-    architecture, root, tmp_path, monkeypatch
-):
-    monkeypatch.syspath_prepend(str(root / "plugins/cuda-mma-sp/tests/helpers"))
-    from disassembler import count_of, opcodes
-
+def test_machine_code_of_scores_has_copies_matrix_loads_and_instructions(architecture, tmp_path):
     text = stage_texts(scores_module(), target=f"cuda-mma-sp:arch={architecture}")["ptx"]
     counts = opcodes(text, architecture, tmp_path)
     assert all(count_of(counts, name) > 0 for name in ("LDGSTS", "LDSM", "HMMA"))

@@ -4,9 +4,9 @@ products of matrices. Kernels run in the interpreter of PTX; their machine code 
 from __future__ import annotations
 
 import re
-import sys
 
 import pytest
+from disassembler import count_of, opcodes
 
 import gossamer as gs
 from gossamer.compilation.pipeline import stage_texts
@@ -62,13 +62,8 @@ def test_the_rule_says_how_blocks_are_staged():
     ],
     ids=str,
 )
-def test_machine_code_has_copies_matrix_loads_and_instructions(
-    dtype, size, architecture, root, tmp_path, monkeypatch
-):
+def test_machine_code_has_copies_matrix_loads_and_instructions(dtype, size, architecture, tmp_path):
     """No registers are kept in memory, and nothing else multiplies."""
-    monkeypatch.setattr(sys, "path", [*sys.path, str(root / "plugins/cuda-mma-sp/tests/helpers")])
-    from disassembler import count_of, opcodes
-
     target = f"cuda-mma-sp:arch={architecture}"
     text = stage_texts(specialize(bsr_product(dtype), sizes_of(size)), target=target)["ptx"]
     counts = opcodes(text, architecture, tmp_path)

@@ -18,6 +18,8 @@ pytestmark = pytest.mark.unserialized
 
 END_TO_END = {"gossamer": {"checks", "processes", "programs", "published_schedules", "schedules"}}
 """Folders of tests that no folder of the sources corresponds to."""
+USED_HELPERS = {"gossamer-torch": "gossamer-cuda-mma-sp"}
+"""The distribution whose helpers the tests of another one import, too, if it is installed."""
 
 
 def test_a_distribution_has_a_readme_types_and_tests(distribution):
@@ -150,3 +152,26 @@ def test_every_helper_of_tests_has_a_name_of_its_own(distributions):
     folders = [distribution.folder / "tests/helpers" for distribution in distributions]
     names = Counter(path.name for folder in folders for path in folder.glob("*.py"))
     assert [name for name, count in names.items() if count > 1] == []
+
+
+def test_the_folders_of_helpers_are_where_tests_import_from(distributions, root):
+    folders = (distribution.folder / "tests/helpers" for distribution in distributions)
+    options = tomllib.loads((root / "pyproject.toml").read_text())["tool"]["pytest"]["ini_options"]
+    expected = [folder.relative_to(root).as_posix() for folder in folders if folder.is_dir()]
+    assert options["pythonpath"][2:] == sorted(expected)
+
+
+def test_tests_import_helpers_of_their_own_distribution_only(distributions, distribution):
+    """So they run where no other distribution is; those of PyTorch use the driver of `cuda-mma-sp`."""
+    others = {
+        path.stem
+        for other in distributions
+        for path in (other.folder / "tests/helpers").glob("*.py")
+        if other.name not in (distribution.name, USED_HELPERS.get(distribution.name))
+    }
+    imported = {
+        name
+        for path in (distribution.folder / "tests").rglob("*.py")
+        for name in re.findall(r"^ *(?:from|import) (\w+)", path.read_text(), re.MULTILINE)
+    }
+    assert imported & others == set()

@@ -9,8 +9,6 @@ from gossamer_backend import Artifact, NativeKernel, Registry
 from gossamer_backend.call.abi import prototype
 
 PLUGINS = Path(__file__).parent / "plugins"
-sys.path.insert(0, str(Path(__file__).parents[3] / "tests/plugins/separate"))  # array_exporters
-sys.path.insert(0, str(Path(__file__).parent / "helpers"))
 BROKEN = (
     "old-api",
     "new-api",

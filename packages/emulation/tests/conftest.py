@@ -2,13 +2,8 @@
 
 import shutil
 import subprocess
-import sys
-from pathlib import Path
 
 import pytest
-
-sys.path.insert(0, str(Path(__file__).parent / "helpers"))
-
 from toy_artifacts import MACHINES, artifact_of
 
 from gossamer_emulation import emulated_kernel, reason_against_emulation

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any, TypeAlias
 
 import numpy as np
 import pytest
-
-sys.path.insert(0, str(Path(__file__).parent / "helpers"))
 
 Arrays: TypeAlias = dict[str, Any]
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -14,8 +13,6 @@ from scipy import sparse
 
 import gossamer.cli
 from gossamer_backend.call.threads import reset_num_threads
-
-sys.path.insert(0, str(Path(__file__).parent / "helpers"))
 
 
 class Outcome(NamedTuple):

@@ -15,7 +15,6 @@ from gossamer_ir.nodes import Buffer, For, Function, Module, Param
 from gossamer_llvm import Abi, emit_llvm_ir
 
 HELPERS = Path(__file__).parent / "helpers"
-sys.path.insert(0, str(HELPERS))
 
 N = index_var("n")
 BUFFERS = (

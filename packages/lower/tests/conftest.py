@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-import sys
-from pathlib import Path
-
 import numpy as np
 import pytest
 
 from gossamer_ir.interpret import run
 from gossamer_ir.script import parse_module
-
-sys.path.insert(0, str(Path(__file__).parent / "helpers"))
 
 SPMM = """
 @T.prim_func

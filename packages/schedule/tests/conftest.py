@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import sys
-from pathlib import Path
-
 import numpy as np
 import pytest
 from scipy import sparse
@@ -16,8 +13,6 @@ from gossamer_ir.transform.specialize import specialize
 from gossamer_ir.verify import verify
 from gossamer_schedule import ScheduleBuilder, replay
 from gossamer_testkit import examples
-
-sys.path.insert(0, str(Path(__file__).parent / "helpers"))
 
 GARBAGE = 77.0
 

@@ -4,19 +4,11 @@ from __future__ import annotations
 
 import importlib.util
 import shutil
-import sys
-from pathlib import Path
 
 import pytest
 
 HAS_TORCH = importlib.util.find_spec("torch") is not None
 collect_ignore_glob = [] if HAS_TORCH else ["*"]
-
-FOLDER = Path(__file__).parent
-sys.path[:0] = [
-    str(FOLDER / "helpers"),
-    str(FOLDER.parents[2] / "plugins/cuda-mma-sp/tests/helpers"),
-]
 
 if HAS_TORCH:
     import torch

@@ -1,14 +1,10 @@
 """Flat modules from scripts; the folder of helpers."""
 
 import shutil
-import sys
-from pathlib import Path
 
 import pytest
 
 from gossamer_ir.script import parse_module
-
-sys.path.insert(0, str(Path(__file__).parent / "helpers"))
 
 
 @pytest.fixture

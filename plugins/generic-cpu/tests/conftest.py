@@ -1,8 +1,5 @@
 """Flat modules built by hand, shaped as the passes leave them, and a helper that runs them."""
 
-import sys
-from pathlib import Path
-
 import numpy as np
 import pytest
 
@@ -33,8 +30,6 @@ from gossamer_ir.nodes import (
     Store,
     Var,
 )
-
-sys.path.insert(0, str(Path(__file__).parent / "helpers"))
 
 ROW, J, M, N, NNZ = (index_var(name) for name in ("i", "j", "m", "n", "nnz"))
 LOW, HIGH, COLUMN = (index_var(name) for name in ("low", "high", "column"))

@@ -1,8 +1,0 @@
-"""Helpers of the tests of the testkit."""
-
-from __future__ import annotations
-
-import sys
-from pathlib import Path
-
-sys.path.insert(0, str(Path(__file__).parent / "helpers"))
