@@ -1,4 +1,4 @@
-"""How operators store a matrix in a format for products."""
+"""The storage of matrices in a format for products by operators."""
 
 from __future__ import annotations
 

@@ -38,7 +38,7 @@ class OperatorProgram(msgspec.Struct, frozen=True):
     """The buffers that hold values, whose handles have their names in lower case. The last one is the result
     of a program with narrow operands."""
     matrix: MatrixParameters = CSR_PARAMETERS
-    """How the script declares the matrix."""
+    """The parameters of the script for the matrix."""
     features: str | None = None
     """The parameter for the number of columns of the dense operands; None if they are vectors."""
     values: str | None = "a"

@@ -29,7 +29,7 @@ _ROW_CLASSES = (64, 256, 1024, 4096)
 """The rows of classes of matrices that share kernels: a tile of 128 rows pays from some hundreds on."""
 
 N_M_PARAMETERS = MatrixParameters(("a", "indices"), ("m", "groups"), ("I", "G", "J"))
-"""How scripts declare an N:M matrix: the columns of a row are in groups, each with some slots."""
+"""The parameters for an N:M matrix: the columns of a row are in groups, each with some slots."""
 
 
 class NMMatrix(msgspec.Struct, frozen=True, eq=False):

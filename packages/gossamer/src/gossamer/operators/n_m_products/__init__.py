@@ -1,1 +1,1 @@
-"""What `matmul_24` is made of: its script, the choice of a form, and the products of the other forms."""
+"""The parts of `matmul_24`: its script, the choice of a form, and the products of the other forms."""
