@@ -30,6 +30,7 @@ class _Copy(msgspec.Struct, frozen=True):
 _Copies: TypeAlias = frozenset[_Copy]
 
 
+# Other statements: they wait for no copies.
 def require_waits_after_copies(kernel: Function) -> None:
     """Raise `UnsupportedError` (`lower.insert_sync.wait`) for a wait in loops over all threads of a kernel
     if copies that began before these loops may be among those that it waits for.

@@ -144,6 +144,7 @@ class _Nest(msgspec.Struct, frozen=True):
         return simplified
 
 
+# Other statements: they stay around the loop.
 def _nest_of(cursor: Cursor) -> _Nest:
     top = cursor
     while top.path and len(top.siblings) == 1 and _is_removable(top.up(1).node):
@@ -157,7 +158,6 @@ def _nest_of(cursor: Cursor) -> _Nest:
     )
 
 
-# Other statements: they stay around the loop.
 def _is_removable(node: Function | Stmt) -> bool:
     """Return whether a statement around a loop is removed when the loop is fused."""
     if isinstance(node, If):

@@ -96,7 +96,6 @@ def _threads_of_products(
     return threads
 
 
-# Other statements: kernels may be in their bodies.
 def _kernels(body: tuple[Stmt, ...]) -> Iterator[For]:
     """Yield the outermost loops over threads or blocks."""
     for stmt in body:

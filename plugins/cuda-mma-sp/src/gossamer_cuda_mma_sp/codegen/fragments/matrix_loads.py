@@ -57,7 +57,6 @@ class SharedTile(msgspec.Struct, frozen=True):
     is_transposed: bool
 
 
-# Other expressions: nothing is loaded by the instruction.
 def shared_tile(
     store: Store, loops: Sequence[For], layout: FragmentLayout, *, fragment: Buffer, source: Buffer
 ) -> SharedTile | None:
