@@ -161,7 +161,8 @@ def test_a_product_of_warpgroups_uses_their_sparse_tensor_cores(dtype, opcode, f
     assert count_of(counts, "BAR") == count_of(counts, "WARPGROUP.ARRIVE") == 1
     assert count_of(counts, "WARPGROUP.DEPBAR") == 2
     # Copies of A, of its indices, and of rows of B are asynchronous.
-    of_b = features // 32 if dtype == "float16" else 0
+    # LLVM does not unroll the copies of eight rows.
+    of_b = min(features // 32, 4) if dtype == "float16" else 0
     of_a = 0 if dtype == "tfloat32" else 2
     assert count_of(counts, "LDGSTS") >= of_a + of_b + 1
     assert not any(count_of(counts, other) for other in ("FFMA", "HFMA2.MMA", "DFMA"))
