@@ -6,6 +6,7 @@ import pytest
 import torch
 
 from gossamer_torch import gather_multiply_scatter
+from gossamer_torch.custom_ops import segment_sums
 from gossamer_torch.custom_ops.grouped_outer_products import outer_products_in_groups
 from gossamer_torch.custom_ops.grouped_products import ROWS_OF_PANEL, has_small_matrices
 from gossamer_torch.custom_ops.segment_sums import segment_products
@@ -84,4 +85,13 @@ def test_sums_of_groups_are_added_in_several_steps(monkeypatch):
     offsets = torch.searchsorted(NUMBERS, torch.arange(SEGMENTS + 1))
     expected = segment_products(x, y, None, None, offsets)
     monkeypatch.setattr("gossamer_torch.custom_ops.grouped_outer_products._SUM_BYTES", 24 * 7)
+    torch.testing.assert_close(segment_products(x, y, None, None, offsets), expected)
+
+
+def test_long_segments_are_multiplied_one_by_one(monkeypatch):
+    x, y = torch.randn(PRODUCTS, 2), torch.randn(PRODUCTS, 3)
+    offsets = torch.searchsorted(NUMBERS, torch.arange(SEGMENTS + 1))
+    expected = segment_products(x, y, None, None, offsets)
+    monkeypatch.setattr(segment_sums, "MAX_MEAN_SEGMENT", PRODUCTS // SEGMENTS - 1)
+    monkeypatch.delattr(segment_sums, "_grouped_outer_products")
     torch.testing.assert_close(segment_products(x, y, None, None, offsets), expected)
