@@ -5,10 +5,18 @@ from __future__ import annotations
 import pytest
 import torch
 
+import gossamer as gs
+from gossamer_backend.call.threads import reset_num_threads
 from gossamer_torch import gather_multiply_scatter
 from gossamer_torch.custom_ops import segment_sums
 from gossamer_torch.custom_ops.grouped_outer_products import outer_products_in_groups
-from gossamer_torch.custom_ops.grouped_products import ROWS_OF_PANEL, has_small_matrices
+from gossamer_torch.custom_ops.grouped_products import (
+    LEAST_ROWS_OF_PANEL,
+    ROWS_OF_PANEL,
+    has_small_matrices,
+    rows_of_panel,
+    sums_of_groups,
+)
 from gossamer_torch.custom_ops.segment_sums import segment_products
 
 
@@ -26,6 +34,40 @@ def test_products_over_several_panels_are_those_of_float64(features, outputs):
     torch.testing.assert_close(
         result.double(), right.index_add(0, targets, terms), rtol=1e-4, atol=1e-4
     )
+
+
+@pytest.fixture
+def set_threads():
+    yield gs.set_num_threads
+    reset_num_threads()
+
+
+@pytest.mark.parametrize("threads", [1, 2, 16])
+def test_each_thread_has_a_panel_unless_panels_would_be_too_small(set_threads, threads):
+    set_threads(threads)
+    assert rows_of_panel(16 * LEAST_ROWS_OF_PANEL) == 16 * LEAST_ROWS_OF_PANEL // threads
+    assert rows_of_panel(threads * LEAST_ROWS_OF_PANEL - 1) <= LEAST_ROWS_OF_PANEL
+    assert rows_of_panel(threads * ROWS_OF_PANEL + 1) == ROWS_OF_PANEL
+    assert rows_of_panel(1) == rows_of_panel(0) == 1
+
+
+def test_groups_are_made_again_for_another_number_of_threads(monkeypatch, set_threads):
+    panels = []
+
+    def record_panel(x, weights, groups, rows):
+        panels.append(groups.panel)
+        return sums_of_groups(x, weights, groups, rows)
+
+    monkeypatch.setattr("gossamer_torch.custom_ops.segment_sums.sums_of_groups", record_panel)
+    rows = 8 * LEAST_ROWS_OF_PANEL
+    numbers, offsets = torch.arange(rows), torch.tensor([0, rows // 2, rows])
+    x, weights = torch.randn(rows, 3), torch.randn(2, 3, 4)
+    results = []
+    for threads in (2, 8, 2):
+        set_threads(threads)
+        results.append(gather_multiply_scatter(x, weights, numbers, numbers, offsets, rows))
+    assert panels == [rows // 2, rows // 8, rows // 2]
+    torch.testing.assert_close(results[0], results[1])
 
 
 def test_large_matrices_and_a_single_one_are_multiplied_at_once():

@@ -23,7 +23,9 @@ from gossamer_torch.numpy_views import dtype_name_of, shared_array
 _GROUP_ROWS = 8
 """Products of a group."""
 ROWS_OF_PANEL = 2048
-"""Rows of a panel of the result, which stays in the second-level cache."""
+"""The most rows of a panel of the result, which stays in the second-level cache."""
+LEAST_ROWS_OF_PANEL = 64
+"""The least rows of a panel: with fewer, most groups of a segment have places without a product."""
 MOST_MATRIX_BYTES = 1 << 17
 """Bytes of the matrix of a segment that is read from the caches again for each group."""
 
@@ -72,17 +74,34 @@ class Groups(NamedTuple):
     panel: int
 
 
+def rows_of_panel(rows: int) -> int:
+    """Return the number of rows of a panel of a result, of which each thread has at least one unless the
+    panels would be too small.
+
+    >>> rows_of_panel(1 << 20), rows_of_panel(3)
+    (2048, 3)
+    """
+    of_thread = -(-rows // gs.get_num_threads())
+    return max(1, min(rows, ROWS_OF_PANEL, max(of_thread, LEAST_ROWS_OF_PANEL)))
+
+
 def products_in_groups(
-    segments: Array, targets: Array, sources: Array, *, count: int, rows: int, columns: int
+    segments: Array,
+    targets: Array,
+    sources: Array,
+    *,
+    count: int,
+    rows: int,
+    columns: int,
+    panel: int,
 ) -> Groups:
     """Return the groups of products, with their segments (below `count`), their rows of the result and of x.
+    `panel` is the number of rows of a panel.
 
     >>> numbers = np.array([0, 1])
-    >>> products_in_groups(numbers, numbers, numbers, count=2, rows=2, columns=2).indptr
+    >>> products_in_groups(numbers, numbers, numbers, count=2, rows=2, columns=2, panel=1).indptr
     array([0, 1, 1, 1, 2], dtype=int32)
     """
-    # Two panels keep two threads busy.
-    panel = max(1, min(ROWS_OF_PANEL, -(-rows // 2)))
     panels = -(-rows // panel)
     keys = (targets // panel).astype(np.int64) * count + segments
     # Products of a panel and a segment are sorted by row.

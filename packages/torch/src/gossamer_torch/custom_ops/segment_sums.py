@@ -27,6 +27,7 @@ from gossamer_torch.custom_ops.grouped_products import (
     Groups,
     has_small_matrices,
     products_in_groups,
+    rows_of_panel,
     sums_of_groups,
 )
 from gossamer_torch.custom_ops.registration import GradientsByName, torch_operator
@@ -185,8 +186,10 @@ def _grouped_sums(
     offsets: torch.Tensor,
     rows: int,
 ) -> torch.Tensor:
-    """Return the sums by groups of products, which are made once for the tensors of indices."""
+    """Return the sums by groups of products, which are made once for the tensors of indices and the rows of a
+    panel: these depend on the number of threads."""
     count = len(x) if sources is None else len(sources)
+    panel = rows_of_panel(rows)
 
     def make() -> Groups:
         # Checked where groups are made, and so once: groups are made again if one of the tensors has changed.
@@ -200,10 +203,11 @@ def _grouped_sums(
             count=len(bounds) - 1,
             rows=rows,
             columns=len(x),
+            panel=panel,
         )
 
     tensors = [index for index in (targets, sources, offsets) if index is not None]
-    what = ("groups", targets is None, sources is None, rows, len(x))
+    what = ("groups", targets is None, sources is None, rows, len(x), panel)
     groups = memoize_with(tensors, what, make)
     return sums_of_groups(x, weights, groups, rows)
 
