@@ -71,9 +71,9 @@ def test_groups_are_made_again_for_another_number_of_threads(monkeypatch, set_th
 
 
 def test_large_matrices_and_a_single_one_are_multiplied_at_once():
-    assert has_small_matrices(torch.empty(2, 64, 64))
-    assert not has_small_matrices(torch.empty(2, 512, 512))
-    assert not has_small_matrices(torch.empty(1, 64, 64))
+    assert has_small_matrices((2, 64, 64), torch.float32)
+    assert not has_small_matrices((2, 512, 512), torch.float32)
+    assert not has_small_matrices((1, 64, 64), torch.float32)
 
 
 SEGMENTS, ROWS = 5, 50

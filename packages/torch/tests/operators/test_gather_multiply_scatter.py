@@ -70,3 +70,10 @@ def test_bad_operands_are_refused(changed, code):
     with pytest.raises(ArgumentError) as caught:
         gt.gather_multiply_scatter(x, **{**right, **changed}, rows=6)
     assert caught.value.code == code
+
+
+def test_a_number_of_rows_other_than_that_of_products_is_refused_without_targets():
+    x, weights = operands()
+    with pytest.raises(ArgumentError, match="'rows' is 5; expected 6") as caught:
+        gt.gather_multiply_scatter(x, weights, SOURCES, None, OFFSETS, 5)
+    assert caught.value.code == "operand.shape"

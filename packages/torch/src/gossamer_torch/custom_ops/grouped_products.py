@@ -148,11 +148,16 @@ def sums_of_groups(
     return result[:rows]
 
 
-def has_small_matrices(weights: torch.Tensor) -> bool:
-    """Return whether products with the matrices of segments are computed in groups: a large matrix, or the
-    only one, or a vector, is better multiplied by all rows of its segment at once."""
-    matrix = weights.shape[1] * weights.shape[2] * weights.element_size()
-    has_kernel = weights.dtype in (torch.float32, torch.float64) and min(weights.shape) > 1
+def has_small_matrices(shape: tuple[int, ...], dtype: torch.dtype) -> bool:
+    """Return whether products with the matrices of segments, which have this shape, are computed in groups: a large
+    matrix, or the only one, or a vector, is better multiplied by all rows of its segment at once.
+
+    >>> has_small_matrices((2, 64, 64), torch.float32), has_small_matrices((2, 512, 512), torch.float32)
+    (True, False)
+    """
+    _, features, outputs = shape
+    matrix = features * outputs * dtype.itemsize
+    has_kernel = dtype in (torch.float32, torch.float64) and min(shape) > 1
     return has_kernel and matrix <= MOST_MATRIX_BYTES
 
 

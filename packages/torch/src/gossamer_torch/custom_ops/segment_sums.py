@@ -90,7 +90,7 @@ def segment_sums(
     rows: int,
 ) -> torch.Tensor:
     """Return the sums of `gather_multiply_scatter`. A GPU multiplies a segment at a time, by torch."""
-    if x.device.type == "cpu" and has_small_matrices(weights):
+    if x.device.type == "cpu" and has_small_matrices(weights.shape, weights.dtype):
         return _grouped_sums(x, weights, sources, targets, offsets, rows)
     count = len(x)
     if sources is not None:
@@ -148,7 +148,7 @@ def segment_products(
     shape = (len(offsets) - 1, x.shape[1], y.shape[1])
     count = len(x) if sources is None else len(sources)
     has_short_segments = count <= MAX_MEAN_SEGMENT * shape[0]
-    if x.device.type == "cpu" and has_short_segments and has_small_matrices(x.new_empty(shape)):
+    if x.device.type == "cpu" and has_short_segments and has_small_matrices(shape, x.dtype):
         return _grouped_outer_products(x, y, sources, targets, offsets)
     result = x.new_zeros(shape)
     for segment, chunk in _chunks(offsets, count):

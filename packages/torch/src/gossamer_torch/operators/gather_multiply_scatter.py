@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import torch
 
+from gossamer_ir.errors import ArgumentError
 from gossamer_ir.support.typed_calls import typed
 from gossamer_torch.checks import (
     INDEX_TENSOR_DTYPES,
@@ -59,8 +60,11 @@ def gather_multiply_scatter(
     for name, index in (("sources", sources), ("targets", targets)):
         if index is not None:
             require_tensor_shape(name, index, (count,))
-    if targets is None:
-        require_tensor_shape("the result", x.new_empty((rows, 0)), (count, None))
+    if targets is None and rows != count:
+        raise ArgumentError(
+            "operand.shape",
+            f"'rows' is {rows}; expected {count}, the number of products, as there are no targets.",
+        )
     sources, targets = (
         None if index is None else checked_indices(index) for index in (sources, targets)
     )
