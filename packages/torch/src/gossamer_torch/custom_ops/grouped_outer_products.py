@@ -7,7 +7,7 @@ those of a segment are added afterwards.
 
 from __future__ import annotations
 
-from functools import cache
+from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
@@ -17,7 +17,11 @@ import gossamer as gs
 from gossamer_backend import Kernel
 from gossamer_ir.support.arrays import Array
 from gossamer_schedule import ScheduleBuilder
-from gossamer_torch.custom_ops.grouped_products import gather_in_vectors, vector_bytes
+from gossamer_torch.custom_ops.grouped_products import (
+    MAX_GROUPED_KERNELS,
+    gather_in_vectors,
+    vector_bytes,
+)
 from gossamer_torch.numpy_views import dtype_name_of, shared_array
 
 _GROUP_ROWS = 128
@@ -118,7 +122,7 @@ def sums_of_outer_products(
     return result
 
 
-@cache
+@lru_cache(maxsize=MAX_GROUPED_KERNELS)
 def _kernel(dtype: str, features: int, outputs: int) -> Kernel:
     sizes = {"group_rows": _GROUP_ROWS, "features": features, "outputs": outputs}
     dtypes = dict.fromkeys(("X", "Y", "W", "Rows"), dtype)

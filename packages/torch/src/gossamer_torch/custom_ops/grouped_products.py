@@ -7,7 +7,7 @@ nothing of the size of all products is stored. Panels have rows of their own, an
 
 from __future__ import annotations
 
-from functools import cache
+from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
@@ -28,6 +28,8 @@ LEAST_ROWS_OF_PANEL = 64
 """The least rows of a panel: with fewer, most groups of a segment have places without a product."""
 MOST_MATRIX_BYTES = 1 << 17
 """Bytes of the matrix of a segment that is read from the caches again for each group."""
+MAX_GROUPED_KERNELS = 256
+"""The number of kernels that are kept, each for a dtype and the sizes of matrices."""
 
 _SCRIPT = """
 @T.prim_func
@@ -149,8 +151,8 @@ def sums_of_groups(
 
 
 def has_small_matrices(shape: tuple[int, ...], dtype: torch.dtype) -> bool:
-    """Return whether products with the matrices of segments, which have this shape, are computed in groups: a large
-    matrix, or the only one, or a vector, is better multiplied by all rows of its segment at once.
+    """Return whether products with the matrices of segments, which have this shape, are computed in groups: a
+    large matrix, or the only one, or a vector, is better multiplied by all rows of its segment at once.
 
     >>> has_small_matrices((2, 64, 64), torch.float32), has_small_matrices((2, 512, 512), torch.float32)
     (True, False)
@@ -161,7 +163,7 @@ def has_small_matrices(shape: tuple[int, ...], dtype: torch.dtype) -> bool:
     return has_kernel and matrix <= MOST_MATRIX_BYTES
 
 
-@cache
+@lru_cache(maxsize=MAX_GROUPED_KERNELS)
 def _kernel(dtype: str, segments: int, features: int, outputs: int) -> Kernel:
     sizes = {"segments": segments, "features": features, "outputs": outputs}
     sizes["group_rows"] = _GROUP_ROWS
