@@ -226,7 +226,7 @@ def test_edges_that_a_compiled_graph_computes_are_read_each_time():
         (lambda x: SAGEConv(3, 4, "median"), "layer.aggregation"),
         (lambda x: GCNConv(3, 4)(x, EDGES + 3), "operand.range"),
         (lambda x: GCNConv(3, 4)(x, torch.eye(2).to_sparse_csr()), "operand.shape"),
-        (lambda x: GCNConv(3, 4)(x, torch.eye(6).to_sparse_csr(), torch.ones(6)), "operand.shape"),
+        (lambda x: GCNConv(3, 4)(x, torch.eye(6).to_sparse_csr(), torch.ones(6)), "layer.options"),
         (lambda x: RGCNConv(3, 4, 2)(x, EDGES, RELATIONS), "operand.range"),
         (lambda x: RGCNConv(3, 4, 3)(x, EDGES, RELATIONS[:2]), "operand.shape"),
         (lambda x: RGCNConv(3, 4, 3)(x[:4], EDGES.flip(0), RELATIONS), "operand.range"),

@@ -46,8 +46,8 @@ def adjacency_of(
     """Return the adjacency matrix of a graph, whose rows are targets and columns are sources, with the
     weights of its edges, in their order (by default 1, in the dtype), which may have dimensions in front.
 
-    Raises `ArgumentError` (`operand.shape`: the matrix has another shape, or there are weights besides a
-    matrix; `operand.range`: an index is out of range).
+    Raises `ArgumentError` (`operand.shape`: the matrix has another shape; `layer.options`: there are weights
+    besides a matrix; `operand.range`: an index is out of range).
 
     >>> edges = torch.tensor([[0, 0], [1, 2]])
     >>> adjacency_of(edges, torch.tensor([5.0, 7.0]), (3, 3), torch.float32).to_dense()
@@ -66,7 +66,7 @@ def adjacency_of(
     matrix = to_sparse_matrix(graph)
     if edge_weight is not None:
         raise ArgumentError(
-            "operand.shape",
+            "layer.options",
             "An adjacency matrix has weights of its own; expected edge_weight=None.",
             hint="Pass an edge index with edge_weight=, or matrix.with_values(edge_weight).",
         )

@@ -35,8 +35,8 @@ class GATConv(torch.nn.Module):
     of the edges into the node. `dropout` drops weights of edges in training; `residual` adds a linear
     function of the features of targets. Gradients flow to `x`, `edge_attr` and the parameters.
 
-    Raises `ArgumentError` (`layer.aggregation`: another `fill_value`; `operand.kind`, `operand.shape`,
-    `operand.dtype`, `operand.range`).
+    Raises `ArgumentError` (`layer.fill_value`: another one than those; `layer.options`: features of edges
+    without `edge_dim`; `operand.kind`, `operand.shape`, `operand.dtype`, `operand.range`).
 
     >>> edges = torch.tensor([[0, 1, 2], [1, 2, 1]])
     >>> GATConv(16, 4, heads=2)(torch.ones(3, 16), edges).shape
@@ -154,7 +154,7 @@ class GATConv(torch.nn.Module):
     def _scores_of_edges(self, edge_attr: torch.Tensor) -> torch.Tensor:
         if self.lin_edge is None or self.att_edge is None:
             raise ArgumentError(
-                "operand.shape",
+                "layer.options",
                 "The edges have features; expected edge_attr=None.",
                 hint="Pass edge_dim, the number of features, to GATConv.",
             )
@@ -190,6 +190,6 @@ def _scores_of_nodes(features: torch.Tensor, attention: torch.Tensor) -> torch.T
 def _require_fill_value(fill_value: float | str) -> None:
     if isinstance(fill_value, str) and fill_value != "mean":
         raise ArgumentError(
-            "layer.aggregation",
+            "layer.fill_value",
             f"The features of self loops are '{fill_value}'; expected 'mean' or a number.",
         )

@@ -41,7 +41,8 @@ def features_of_ends(
     """Return the features of both ends of edges. `size` has the numbers of sources and targets; that of
     targets without features is read from it, or from an adjacency matrix.
 
-    Raises `ArgumentError` (`operand.kind`, `operand.shape`, `operand.dtype`).
+    Raises `ArgumentError` (`layer.options`: the number of targets is not known; `operand.kind`,
+    `operand.shape`, `operand.dtype`).
 
     >>> edges = torch.tensor([[0, 1], [0, 0]])
     >>> features_of_ends((torch.ones(2, 3), torch.ones(1, 4)), (3, 4), edges).shape
@@ -67,7 +68,7 @@ def _count_targets(graph: Graph, size: tuple[int, int] | None) -> int:
         return size[1]
     if is_edge_index(graph):
         raise ArgumentError(
-            "operand.shape",
+            "layer.options",
             "The number of targets is not known: they have no features, and the graph is an edge index.",
             hint="Pass size=(sources, targets), or an adjacency matrix.",
         )

@@ -50,8 +50,8 @@ class RGCNConv(torch.nn.Module):
     Neighbors are aggregated for each pair of a node and a relation before they are multiplied, so that each
     relation is one product of dense matrices. Gradients flow to `x` and the parameters.
 
-    Raises `ArgumentError` (`layer.aggregation`, `operand.kind`, `operand.shape`, `operand.dtype`,
-    `operand.range`).
+    Raises `ArgumentError` (`layer.aggregation`, `layer.options`: arguments that exclude each other or do not
+    fit; `operand.kind`, `operand.shape`, `operand.dtype`, `operand.range`).
 
     >>> edges, relations = torch.tensor([[0, 1, 2], [1, 2, 1]]), torch.tensor([0, 1, 1])
     >>> RGCNConv(16, 4, num_relations=2)(torch.ones(3, 16), edges, relations).shape
@@ -231,10 +231,10 @@ def _require_blocks(
         return
     if num_bases is not None:
         raise ArgumentError(
-            "operand.shape", "There are 'num_bases' and 'num_blocks'; expected one of the two."
+            "layer.options", "There are 'num_bases' and 'num_blocks'; expected one of the two."
         )
     if num_blocks < 1 or any(number % num_blocks for number in channels):
         raise ArgumentError(
-            "operand.shape",
+            "layer.options",
             f"'num_blocks' is {num_blocks}; expected a divisor of the numbers of features, {channels}.",
         )

@@ -31,8 +31,8 @@ class SAGEConv(torch.nn.Module):
     its norm. `activation` is applied last; `torch.relu` is computed with the sums, without an array of its
     own. Gradients flow to `x` and the parameters.
 
-    Raises `ArgumentError` (`layer.aggregation`, `operand.kind`, `operand.shape`, `operand.dtype`,
-    `operand.range`).
+    Raises `ArgumentError` (`layer.aggregation`, `layer.options`: the number of targets is not known;
+    `operand.kind`, `operand.shape`, `operand.dtype`, `operand.range`).
 
     >>> edges = torch.tensor([[0, 2], [1, 1]])
     >>> SAGEConv(16, 4)(torch.ones(3, 16), edges).shape
