@@ -9,9 +9,9 @@ from torch.autograd import gradcheck, gradgradcheck
 from gossamer_torch import SparseMatrix
 from gossamer_torch.custom_ops.affine_sums import (
     affine_sum,
-    convolution,
+    graph_convolution,
     rectified_affine_sum,
-    rectified_convolution,
+    rectified_graph_convolution,
 )
 
 # Four rows, so that the features of columns may be those of rows, too.
@@ -42,11 +42,11 @@ def of_convolution(has_root, has_target, has_bias):
 
 
 def convolve(*operands):
-    return convolution(*operands, CROW, COL, 4)
+    return graph_convolution(*operands, CROW, COL, 4)
 
 
 def convolve_and_rectify(*operands):
-    return rectified_convolution(*operands, CROW, COL, 4)
+    return rectified_graph_convolution(*operands, CROW, COL, 4)
 
 
 def dense_sum(x, weight, other, other_weight, bias):
@@ -105,7 +105,7 @@ def test_torch_finds_nothing_wrong_with_the_operators(prefix, terms):
     registered = torch.ops.gossamer
     torch.library.opcheck(getattr(registered, f"{prefix}affine_sum").default, of_sum(*terms))
     torch.library.opcheck(
-        getattr(registered, f"{prefix}convolution").default,
+        getattr(registered, f"{prefix}graph_convolution").default,
         (*of_convolution(*terms), CROW, COL, 4),
     )
 

@@ -142,7 +142,7 @@ def test_a_layer_applies_its_activation_last(in_channels, activation, normalize)
 def test_relu_is_computed_with_the_sums_of_a_layer():
     layer = SAGEConv(9, 4, activation=torch.relu)
     output = layer(torch.randn(NODES, 9, requires_grad=True), EDGES)
-    assert output.grad_fn.name() == "rectified_convolutionBackward"
+    assert output.grad_fn.name() == "rectified_graph_convolutionBackward"
 
 
 def test_the_normalized_matrix_of_edges_is_made_once_until_they_are_written_to():

@@ -181,7 +181,9 @@ rectified_affine_sum = _sum_operator(
 )(_with_relu(_affine_sum))
 
 _convolution_operator = partial(torch_operator, new_result=_new_convolution, runs_anywhere=True)
-convolution = _convolution_operator("convolution", gradients=_convolution_gradients)(_convolution)
-rectified_convolution = _convolution_operator(
-    "rectified_convolution", gradients=_before_relu(_convolution_gradients)
+graph_convolution = _convolution_operator("graph_convolution", gradients=_convolution_gradients)(
+    _convolution
+)
+rectified_graph_convolution = _convolution_operator(
+    "rectified_graph_convolution", gradients=_before_relu(_convolution_gradients)
 )(_with_relu(_convolution))

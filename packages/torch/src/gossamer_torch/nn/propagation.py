@@ -11,9 +11,9 @@ from torch.nn.functional import linear
 from gossamer_torch.checks import require_one_device, require_one_dtype
 from gossamer_torch.custom_ops.affine_sums import (
     affine_sum,
-    convolution,
+    graph_convolution,
     rectified_affine_sum,
-    rectified_convolution,
+    rectified_graph_convolution,
 )
 from gossamer_torch.custom_ops.row_reductions import ReduceName
 from gossamer_torch.func_transforms import has_func_transforms
@@ -100,7 +100,7 @@ def _convolution(
     """Return the sum of the terms of a layer, whose weights come before the product with the matrix."""
     require_one_dtype("x", x, matrix.dtype, like="the matrix")
     require_one_device("x", x, matrix.values.device, like="the matrix")
-    convolve = rectified_convolution if rectifies else convolution
+    convolve = rectified_graph_convolution if rectifies else graph_convolution
     return convolve(
         matrix.values,
         x,
