@@ -9,9 +9,10 @@ from msgspec.structs import replace
 from gossamer_ir.analysis.invariants import mutable_buffers
 from gossamer_ir.analysis.statements.thread_axes import is_thread_axis
 from gossamer_ir.core.build import ZERO, index_var, integer_value
-from gossamer_ir.core.statement_kinds import STMT_KINDS, effects_of
+from gossamer_ir.core.statement_kinds import effects_of
 from gossamer_ir.dependence.constant_points import ConstantPoints, TriedAccess, differ_at_points
 from gossamer_ir.nodes import (
+    EXPRS,
     Atomic,
     Compare,
     Expr,
@@ -71,7 +72,7 @@ class SharedAccessCollector:
     def _accesses_of(
         self, node: Stmt | Expr, bound: Mapping[str, str], first: frozenset[str]
     ) -> Iterator[SharedAccess]:
-        if type(node) not in STMT_KINDS:
+        if isinstance(node, EXPRS):
             yield from self._shared_accesses(collect(READS, node), bound, first, is_write=False)
             return
         if isinstance(node, For) and node.thread is not None:
