@@ -10,7 +10,7 @@ forgotten.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Any, Literal
+from typing import Any, Literal, TypeGuard
 
 import msgspec
 
@@ -78,6 +78,16 @@ class Effects(msgspec.Struct, frozen=True):
     """The function of the module that it calls."""
     passed_buffers: tuple[str, ...] = ()
     """The handles and allocated buffers whose addresses it passes to that function."""
+
+
+def is_stmt(node: object) -> TypeGuard[Stmt]:
+    """Return whether a node is a statement.
+
+    >>> from gossamer_ir.core.build import ZERO
+    >>> is_stmt(Store("Y", (ZERO,), ZERO)), is_stmt(ZERO)
+    (True, False)
+    """
+    return type(node) in STMT_KINDS
 
 
 def effects_of(stmt: Stmt) -> Effects:

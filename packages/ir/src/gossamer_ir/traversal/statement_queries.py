@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from gossamer_ir.core.expression_kinds import LAZY
-from gossamer_ir.core.statement_kinds import STMT_KINDS, Body, ThreadEffects, effects_of
+from gossamer_ir.core.statement_kinds import STMT_KINDS, Body, ThreadEffects, effects_of, is_stmt
 from gossamer_ir.nodes import Buffer, Expr, For, Node, Stmt, Var
 from gossamer_ir.traversal.fields import LABEL_FIELDS, has_bodies
 from gossamer_ir.traversal.walk import children, stmts
@@ -152,9 +152,9 @@ def always_evaluated(node: Node) -> tuple[Any, ...]:
     >>> always_evaluated(While(index_var("c"), (Store("Y", (ZERO,), ONE),))) == (index_var("c"),)
     True
     """
+    if is_stmt(node):
+        return effects_of(node).evaluates
     kind = type(node)
-    if kind in STMT_KINDS:
-        return STMT_KINDS[kind].effects(node).evaluates
     lazy = LAZY.get(kind)
     if lazy is None:
         return tuple(children(node))

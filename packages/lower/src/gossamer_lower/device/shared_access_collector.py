@@ -9,10 +9,9 @@ from msgspec.structs import replace
 from gossamer_ir.analysis.invariants import mutable_buffers
 from gossamer_ir.analysis.statements.thread_axes import is_thread_axis
 from gossamer_ir.core.build import ZERO, index_var, integer_value
-from gossamer_ir.core.statement_kinds import effects_of
+from gossamer_ir.core.statement_kinds import effects_of, is_stmt
 from gossamer_ir.dependence.constant_points import ConstantPoints, TriedAccess, differ_at_points
 from gossamer_ir.nodes import (
-    EXPRS,
     Atomic,
     Compare,
     Expr,
@@ -72,7 +71,7 @@ class SharedAccessCollector:
     def _accesses_of(
         self, node: Stmt | Expr, bound: Mapping[str, str], first: frozenset[str]
     ) -> Iterator[SharedAccess]:
-        if isinstance(node, EXPRS):
+        if not is_stmt(node):
             yield from self._shared_accesses(collect(READS, node), bound, first, is_write=False)
             return
         if isinstance(node, For) and node.thread is not None:

@@ -126,7 +126,8 @@ def test_conditions_around_loops_are_moved_into_the_fused_loop(p):
     result = horizontal_fuse(module, "i", "k")
     assert outcome(result.module, p) == outcome(module, p)
     text = print_module(result.module)
-    assert "T.parallel(s + n, weight=3 * T.min(i_fused, s) + 2 * T.max(i_fused - s, 0)" in text
+    assert "T.parallel(s + n, weight=T.if_then_else(n > 5, 3 * T.min(i_fused, s), 0) + " in text
+    assert "T.if_then_else(T.int64(P[0, 0]) > 2, 2 * T.max(i_fused - s, 0), 0)" in text
     fused = fused_loop_of(result.module)
     assert result.module.functions[0].body == (fused,)
     # Each condition is that of the iterations of its loop only, in the order in which they were.
@@ -147,6 +148,37 @@ def test_an_extent_that_a_condition_makes_defined_is_refused(extent):
     assert reason_of(horizontal_fuse, program(FIRST + body), "i", "k") == (
         "horizontal_fuse.not_proved"
     )
+
+
+@pytest.mark.parametrize("condition", ["", "if v > 1:"])
+def test_loops_that_run_once_may_start_at_the_variable_of_one_around_them(condition):
+    inner = "    " if condition else ""
+    module = program(
+        f"""
+    for i in T.parallel(n):
+        Y[i] = X[i]
+    for u in T.serial(s, s + 1):
+        for v in T.serial(u, u + 1):
+            {condition or "for k in T.parallel(n):"}
+                {"for k in T.parallel(n):" if condition else "Z[k] = X[k] + T.float32(v)"}
+                {inner}{"Z[k] = X[k] + T.float32(v)" if condition else ""}
+"""
+    )
+    fused = horizontal_fuse(module, "i", "k").module
+    assert outcome(fused) == outcome(module)
+
+
+def test_a_loop_has_no_weight_where_its_condition_does_not_hold():
+    """Its weight would decrease then, as it does here."""
+    module = program("""
+    for i in T.parallel(n, weight=i * 1000):
+        Y[i] = X[i]
+    if t > 9:
+        for k in T.parallel(n, weight=k * 1000 * (t - 9)):
+            Z[k] = 1.0
+""")
+    fused = horizontal_fuse(module, "i", "k").module
+    assert outcome(fused, q=()) == outcome(module, q=())
 
 
 def test_a_condition_that_another_loop_changes_is_refused():

@@ -19,7 +19,17 @@ from gossamer_ir.core.build import ONE, ZERO, add, index_var, integer_value, sub
 from gossamer_ir.core.integers import MAX_INT64
 from gossamer_ir.core.operations import DIVISIONS
 from gossamer_ir.errors import Place
-from gossamer_ir.nodes import AnnotationValue, Binary, Compare, Expr, For, Function, If, Stmt
+from gossamer_ir.nodes import (
+    AnnotationValue,
+    Binary,
+    Compare,
+    Expr,
+    For,
+    Function,
+    If,
+    IfThenElse,
+    Stmt,
+)
 from gossamer_ir.traversal.names import namer_of
 from gossamer_ir.traversal.substitute import substitute, substitute_body
 from gossamer_ir.traversal.walk import collect, stmts
@@ -125,7 +135,11 @@ class _Nest(msgspec.Struct, frozen=True):
     @property
     def values(self) -> dict[str, Expr]:
         """The values of the variables of the loops that run once."""
-        return {unit.var: unit.start for unit in self.units}
+        values: dict[str, Expr] = {}
+        for unit in self.units:
+            # A loop may start at the variable of one around it.
+            values[unit.var] = substitute(unit.start, values)
+        return values
 
     @property
     def sizes(self) -> list[Expr]:
@@ -319,11 +333,11 @@ def _fused_loop(nests: Sequence[_Nest], name: str) -> For:
         done = iteration if number == 0 else Binary("max", iteration, ZERO)
         if number < len(nests) - 1:
             done = Binary("min", done, nest.extent)
-        weight = nest.loop.weight or index_var(nest.loop.var)
-        weights.append(substitute(weight, {**nest.values, nest.loop.var: done}))
+        conditions = [substitute(condition, nest.values) for condition in nest.conditions]
+        weights.append(_weight_at(nest, done, conditions))
         body = substitute_body(nest.loop.body, {**nest.values, nest.loop.var: iteration})
-        for condition in reversed(nest.conditions):
-            body = (If(substitute(condition, nest.values), body),)
+        for condition in reversed(conditions):
+            body = (If(condition, body),)
         offset = add(offset, nest.extent)
         bodies.append((Compare("lt", fused, offset), body))
     *conditional, (_, body) = bodies
@@ -342,6 +356,16 @@ def _fused_loop(nests: Sequence[_Nest], name: str) -> For:
         weight=reduce(add, weights) if is_weighted else None,
         grain=_largest_grain(loops),
     )
+
+
+def _weight_at(nest: _Nest, iteration: Expr, conditions: Sequence[Expr]) -> Expr:
+    """Return the weight of the iterations of a loop before this one: none where a condition around the loop
+    does not hold, under which alone it is known not to decrease."""
+    weight = nest.loop.weight or index_var(nest.loop.var)
+    weight = substitute(weight, {**nest.values, nest.loop.var: iteration})
+    for condition in reversed(conditions):
+        weight = IfThenElse(condition, weight, ZERO)
+    return weight
 
 
 def _largest_grain(loops: Sequence[For]) -> Expr | None:
