@@ -70,13 +70,13 @@ def normalized_graph(edges: Array, nodes: int) -> Any:
     loops = np.tile(np.arange(nodes), (2, 1))
     A = gt.from_edge_index(torch.from_numpy(np.hstack([edges, loops])), shape=(nodes, nodes))
     scale = gt.spmv(A, torch.ones(nodes)).rsqrt()
-    return A.with_values(scale[A.rows()] * scale[A.col])
+    return A.with_values(scale[A.row_indices()] * scale[A.col])
 
 
 def normalized_rows(places: Array, shape: tuple[int, int]) -> Any:
     """Return the matrix with these elements, whose rows add up to 1."""
     features = gt.from_edge_index(torch.from_numpy(places), shape=shape)
-    return features.with_values(1.0 / features.crow.diff()[features.rows()])
+    return features.with_values(1.0 / features.crow.diff()[features.row_indices()])
 
 
 def train(nodes: Nodes, *, epochs: int = 200, seed: int = 0) -> float:

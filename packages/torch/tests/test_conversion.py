@@ -136,7 +136,7 @@ def test_products_are_computed_in_the_format_of_the_tensor_until_its_values_chan
     torch.testing.assert_close(gt.spmm(A, X), dense @ X)
     gt.spmm(A, X).square().sum().backward()
     (dense @ X).square().sum().backward()
-    rows = A.rows().long()
+    rows = A.row_indices().long()
     torch.testing.assert_close(values.grad, dense.grad[rows, A.col.long()], rtol=1e-4, atol=1e-4)
     with torch.no_grad():
         values.mul_(2)

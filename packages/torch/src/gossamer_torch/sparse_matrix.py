@@ -85,10 +85,10 @@ class SparseMatrix:
         require_value_tensor(values, self.col)
         return matrix_of_checked(self.crow, self.col, values, self.shape)
 
-    def rows(self) -> torch.Tensor:
-        """Return the row of each element.
+    def row_indices(self) -> torch.Tensor:
+        """Return the row index of each element.
 
-        >>> SparseMatrix(torch.tensor([0, 2]), torch.tensor([0, 1]), shape=(1, 2)).rows()
+        >>> SparseMatrix(torch.tensor([0, 2]), torch.tensor([0, 1]), shape=(1, 2)).row_indices()
         tensor([0, 0])
         """
         lengths = self.crow.diff()
@@ -99,7 +99,7 @@ class SparseMatrix:
         """Return the dense matrix, with gradients; duplicates are added."""
         rows, columns = self.shape
         dense = self.values.new_zeros((*self.batch, rows * columns))
-        places = self.rows().long() * columns + self.col.long()
+        places = self.row_indices().long() * columns + self.col.long()
         dense = dense.index_add(-1, places, self.values)
         return dense.reshape(*self.batch, rows, columns)
 

@@ -54,7 +54,7 @@ def operands(arrays):
 
 def test_a_new_operator_has_results_and_gradients(operands):
     A, X, Y = operands
-    elements = A.rows().long(), A.col.long()
+    elements = A.row_indices().long(), A.col.long()
     expected = (torch.cdist(X, Y) ** 2)[elements]
     torch.testing.assert_close(edge_distances(A, X, Y).values, expected)
     assert gradcheck(lambda X, Y: edge_distances(A, X, Y).values, (X, Y))

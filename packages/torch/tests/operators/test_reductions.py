@@ -18,7 +18,7 @@ def random(*shape):
 def expected_of(A, X, reduce):
     """The reduction of each row by torch, 0 for a row without elements."""
     products = A.values[:, None] * X[A.col]
-    rows = A.rows().long()[:, None].expand_as(products)
+    rows = A.row_indices().long()[:, None].expand_as(products)
     like = {"mean": "mean", "max": "amax", "min": "amin", "sum": "sum"}[reduce]
     zeros = torch.zeros(A.shape[0], X.shape[1], dtype=X.dtype)
     return zeros.scatter_reduce(0, rows, products, like, include_self=False)

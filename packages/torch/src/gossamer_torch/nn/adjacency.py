@@ -151,7 +151,7 @@ def _kept_loops(matrix: SparseMatrix, *, replace: bool) -> OrderedEdges:
     """Return the matrix with loops; for a new loop, the number is that of its node after all elements."""
 
     def make() -> OrderedEdges:
-        rows, columns = matrix.rows().long(), matrix.col.long()
+        rows, columns = matrix.row_indices().long(), matrix.col.long()
         is_loop = rows == columns
         has_loop = torch.zeros(min(matrix.shape), dtype=torch.bool, device=rows.device)
         if not replace:
@@ -193,7 +193,7 @@ def symmetrically_normalized(matrix: SparseMatrix) -> SparseMatrix:
     degrees = spmv(matrix, matrix.values.new_ones(matrix.shape[1]))
     roots = torch.where(degrees > 0, degrees, 1).rsqrt()
     roots = torch.where(degrees > 0, roots, 0)
-    left = roots.index_select(0, matrix.rows())
+    left = roots.index_select(0, matrix.row_indices())
     return matrix.with_values(left * matrix.values * roots.index_select(0, matrix.col))
 
 
@@ -208,7 +208,7 @@ def row_means(matrix: SparseMatrix, dtype: torch.dtype) -> SparseMatrix:
 
     def make() -> torch.Tensor:
         shares = 1 / matrix.crow.diff().to(dtype)
-        return shares.index_select(0, matrix.rows())
+        return shares.index_select(0, matrix.row_indices())
 
     if torch.compiler.is_compiling():
         return matrix.with_values(make())

@@ -109,7 +109,7 @@ class GATConv(torch.nn.Module):
             if target is not source or self.lin_dst is not None:
                 of_target = self._by_head(self.lin_dst or self.lin, target)
             scores = scores + _scores_of_nodes(of_target, self.att_dst).index_select(
-                1, matrix.rows()
+                1, matrix.row_indices()
             )
         if edge_attr is not None:
             scores = scores + matrix.values
@@ -168,7 +168,7 @@ class GATConv(torch.nn.Module):
         if not isinstance(self.fill_value, str):
             features = edge_attr.new_full((1, edge_attr.shape[1]), self.fill_value)
             return self._scores_of_edges(features).expand(-1, loops)
-        is_counted = (matrix.rows() != matrix.col).to(matrix.dtype)
+        is_counted = (matrix.row_indices() != matrix.col).to(matrix.dtype)
         ones = is_counted.new_ones((matrix.shape[1], 1))
         sums = spmm(matrix.with_values(matrix.values * is_counted), ones)
         counts = spmm(matrix.with_values(is_counted), ones)

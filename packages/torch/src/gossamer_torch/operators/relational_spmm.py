@@ -53,7 +53,7 @@ class RelationalMatrix:
         self.columns = [columns for columns, _ in stored]
         starts = torch.tensor([0, *(len(columns) for columns in self.columns)]).cumsum(0)
         places = [place + start for (_, place), start in zip(stored, starts, strict=False)]
-        rows = torch.cat([matrix.rows().long() for matrix in sparse_matrices])
+        rows = torch.cat([matrix.row_indices().long() for matrix in sparse_matrices])
         edges = torch.stack([rows, torch.cat(places)])
         values = torch.cat([matrix.values for matrix in sparse_matrices])
         shape = (self.shape[0], int(starts[-1]))
