@@ -84,6 +84,20 @@ class GATConv(torch.nn.Module):
         self.bias = torch.nn.Parameter(torch.zeros(outputs)) if bias else None
         self.reset_parameters()
 
+    @property
+    def source_linear(self) -> torch.nn.Linear:
+        """The linear function of the features of sources: that of all nodes, unless they have their own."""
+        linear = self.lin if self.lin_src is None else self.lin_src
+        assert linear is not None
+        return linear
+
+    @property
+    def target_linear(self) -> torch.nn.Linear:
+        """The linear function of the features of targets: that of all nodes, unless they have their own."""
+        linear = self.lin if self.lin_dst is None else self.lin_dst
+        assert linear is not None
+        return linear
+
     def reset_parameters(self) -> None:
         """Draw the weights as Glorot and Bengio do; the bias is zero."""
         for name, parameter in self.named_parameters():
@@ -101,14 +115,14 @@ class GATConv(torch.nn.Module):
     ) -> torch.Tensor:
         """Return the features of all nodes, or of all targets."""
         source, target, shape = features_of_ends(x, self.channels, edge_index, size)
-        features = self._by_head(self.lin_src or self.lin, source)
+        features = self._by_head(self.source_linear, source)
         matrix = self._edges_with_scores(edge_index, edge_attr, shape, features.dtype)
-        scores = _scores_of_nodes(features, self.att_src).index_select(1, matrix.col)
+        scores = _scores_by_head(features, self.att_src).index_select(1, matrix.col)
         if target is not None:
             of_target = features
-            if target is not source or self.lin_dst is not None:
-                of_target = self._by_head(self.lin_dst or self.lin, target)
-            scores = scores + _scores_of_nodes(of_target, self.att_dst).index_select(
+            if target is not source or self.target_linear is not self.source_linear:
+                of_target = self._by_head(self.target_linear, target)
+            scores = scores + _scores_by_head(of_target, self.att_dst).index_select(
                 1, matrix.row_indices()
             )
         if edge_attr is not None:
@@ -124,8 +138,7 @@ class GATConv(torch.nn.Module):
             output = output + self.res(target)
         return output if self.bias is None else output + self.bias
 
-    def _by_head(self, linear: torch.nn.Linear | None, x: torch.Tensor) -> torch.Tensor:
-        assert linear is not None
+    def _by_head(self, linear: torch.nn.Linear, x: torch.Tensor) -> torch.Tensor:
         features: torch.Tensor = linear(x)
         return features.reshape(x.shape[0], self.heads, self.out_channels)
 
@@ -160,7 +173,7 @@ class GATConv(torch.nn.Module):
             )
         require_dense("edge_attr", edge_attr)
         require_tensor_shape("edge_attr", edge_attr, (None, self.edge_dim))
-        return _scores_of_nodes(self._by_head(self.lin_edge, edge_attr), self.att_edge)
+        return _scores_by_head(self._by_head(self.lin_edge, edge_attr), self.att_edge)
 
     def _scores_of_loops(self, matrix: SparseMatrix, edge_attr: torch.Tensor) -> torch.Tensor:
         """Return the scores of the features of self loops, of which those of edges are linear functions."""
@@ -182,7 +195,7 @@ def _linear(inputs: int, outputs: int) -> torch.nn.Linear:
     return torch.nn.Linear(inputs, outputs, bias=False)
 
 
-def _scores_of_nodes(features: torch.Tensor, attention: torch.Tensor) -> torch.Tensor:
+def _scores_by_head(features: torch.Tensor, attention: torch.Tensor) -> torch.Tensor:
     """Return the products of features with the vector of each head, by head; of nodes or of edges."""
     return (features * attention).sum(-1).t()
 
