@@ -108,10 +108,11 @@ class RGCNConv(torch.nn.Module):
         if isinstance(x, tuple):
             # Neither edges nor pairs tell the number of targets.
             require_dense("x[1]", x[1])
-        source, target, (targets, sources) = features_of_ends(x, self.channels, edge_index)
+        source, target, (targets, _) = features_of_ends(x, self.channels, edge_index)
         pairs = edge_index
         if not isinstance(pairs, RelationPairs):
-            pairs = relation_pairs(pairs, edge_type, (sources, targets), self.num_relations)
+            size = (source.shape[0], targets)
+            pairs = relation_pairs(pairs, edge_type, size, self.num_relations)
         received = self._aggregate(pairs.matrix, source)
         output = self._sum_products(received, pairs, targets)
         if self.root is None or target is None:
