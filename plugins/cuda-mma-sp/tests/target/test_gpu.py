@@ -6,6 +6,7 @@ import sys
 import pytest
 
 from gossamer_cuda_mma_sp.backend import CudaBackend
+from gossamer_cuda_mma_sp.target import architectures
 from gossamer_cuda_mma_sp.target.architectures import ARCHITECTURES
 from gossamer_cuda_mma_sp.target.gpu import gpu_of, machine_of_gpu
 from gossamer_ir.errors import ArgumentError
@@ -42,6 +43,12 @@ def test_the_machine_is_that_of_the_architecture():
     machine = machine_of_gpu(Target.parse("cuda-mma-sp:arch=sm_86,multiprocessors=28"))
     assert (machine.grid.multiprocessors, machine.grid.shared_memory) == (28, 49152)
     assert gpu_of(Target.parse("cuda-mma-sp:arch=sm_86,ptx=9.0")).llvm_features == "+ptx90"
+
+
+def test_a_version_of_two_digits_is_later_than_one_of_one_digit(monkeypatch):
+    monkeypatch.setattr(architectures, "PTX_VERSIONS", (*architectures.PTX_VERSIONS, "10.0"))
+    monkeypatch.setattr(architectures, "SPARSE_PTX", "10.0")
+    assert ARCHITECTURES["sm_90"].default_ptx == "10.0"
 
 
 EACH_PAIR = """

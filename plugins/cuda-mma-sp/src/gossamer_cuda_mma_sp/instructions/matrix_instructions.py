@@ -8,11 +8,8 @@ import msgspec
 
 from gossamer_cuda_mma_sp.instructions.sparse_instructions import SPARSE_INSTRUCTIONS
 from gossamer_cuda_mma_sp.n_m.operand_dtypes import operand_dtype_named
-from gossamer_cuda_mma_sp.target.architectures import PTX_VERSIONS
+from gossamer_cuda_mma_sp.target.architectures import PTX_VERSIONS, SPARSE_PTX
 from gossamer_cuda_mma_sp.target.gpu import Gpu
-
-SPARSE_PTX = "8.5"
-"""The first version of PTX that has `mma.sp::ordered_metadata`."""
 
 PTX_TYPES = {
     "float16": "f16", "bfloat16": "bf16", "tfloat32": "tf32", "int8": "s8", "uint8": "u8", "int4": "s4",

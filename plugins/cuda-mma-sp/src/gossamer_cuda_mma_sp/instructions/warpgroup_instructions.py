@@ -10,18 +10,14 @@ from collections.abc import Iterator
 
 import msgspec
 
-from gossamer_cuda_mma_sp.instructions.matrix_instructions import (
-    PTX_TYPES,
-    SPARSE_PTX,
-    saturations,
-)
+from gossamer_cuda_mma_sp.instructions.matrix_instructions import PTX_TYPES, saturations
 from gossamer_cuda_mma_sp.instructions.sparse_instructions import (
     MMA_COLUMNS,
     MMA_ROWS,
     SparseInstruction,
 )
 from gossamer_cuda_mma_sp.n_m.operand_dtypes import OperandDType, operand_dtype_named
-from gossamer_cuda_mma_sp.target.architectures import PTX_VERSIONS
+from gossamer_cuda_mma_sp.target.architectures import PTX_VERSIONS, SPARSE_PTX
 from gossamer_cuda_mma_sp.target.gpu import Gpu
 from gossamer_ir.core.limits import WARP_LANES
 from gossamer_ir.errors import ArgumentError

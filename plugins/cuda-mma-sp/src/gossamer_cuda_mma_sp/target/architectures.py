@@ -24,6 +24,13 @@ CUDA_VERSIONS = {
 PTX_VERSIONS = tuple(CUDA_VERSIONS)
 """The versions of PTX that a target may ask for, oldest first."""
 
+FIRST_WITH_SPARSE_CORES = 80
+"""The number of the first architecture with sparse tensor cores."""
+
+SPARSE_PTX = "8.5"
+"""The first version of PTX that has all instructions for sparse tensor cores (`mma.sp::ordered_metadata`), of
+CUDA 12.5."""
+
 KIB = 1024
 
 NATIVE_ARCH = "native"
@@ -60,14 +67,15 @@ class GpuArchitecture(msgspec.Struct, frozen=True):
 
     @property
     def default_ptx(self) -> str:
-        """The version of PTX of a target that asks for none: the first one that has all instructions for
-        sparse tensor cores (8.5, of CUDA 12.5), or the first one that has the architecture.
+        """The version of PTX of a target that asks for none: the first one that has the architecture, and all
+        instructions for sparse tensor cores if the architecture has such cores.
 
         >>> ARCHITECTURES["sm_80"].default_ptx, ARCHITECTURES["sm_120"].default_ptx
         ('8.5', '8.7')
         """
-        versions = [version for version in self.versions if self.number >= 80 and version >= "8.5"]
-        return versions[0] if versions else self.ptx
+        if self.number < FIRST_WITH_SPARSE_CORES:
+            return self.ptx
+        return max(self.ptx, SPARSE_PTX, key=PTX_VERSIONS.index)
 
     @property
     def compute_capability(self) -> tuple[int, int]:
