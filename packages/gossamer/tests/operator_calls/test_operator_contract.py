@@ -11,6 +11,7 @@ from gossamer.operator_calls.operator import operator
 from gossamer.operator_calls.operator_contract import require_operator_contract
 from gossamer.operators import ALL_NAMES, operator_named
 from gossamer.operators.spmm import PROGRAM
+from gossamer_ir.errors import InternalError
 
 NEW = replace(PROGRAM, parsed=None)
 BROKEN = [
@@ -29,13 +30,13 @@ BROKEN = [
 @pytest.mark.parametrize(("first", "second", "wrong"), BROKEN)
 def test_what_a_script_does_not_declare_is_named(first, second, wrong):
     broken = replace(NEW, script=NEW.script.replace(*first).replace(*second))
-    with pytest.raises(ValueError, match=re.escape(wrong)):
+    with pytest.raises(InternalError, match=re.escape(wrong)):
         operator(broken, lambda: None)
 
 
 def test_a_size_that_is_not_declared_is_named():
     with pytest.raises(
-        ValueError, match="has no int64 parameter 'width'; no call passes 'feat_size'"
+        InternalError, match="has no int64 parameter 'width'; no call passes 'feat_size'"
     ):
         operator(replace(NEW, features="width"), lambda: None)
 
@@ -44,7 +45,7 @@ def test_a_program_that_ignores_values_needs_no_handle_for_them():
     script = NEW.script.replace("    a: T.handle,\n", "").replace(
         "match_buffer(a,", "match_buffer(b,"
     )
-    with pytest.raises(ValueError, match="has no handle 'a'"):
+    with pytest.raises(InternalError, match="has no handle 'a'"):
         require_operator_contract(replace(NEW, script=script))
     require_operator_contract(replace(NEW, script=script, values=None, buffers=("B", "C")))
 

@@ -6,22 +6,25 @@ from collections.abc import Iterator
 
 from gossamer.operator_calls.operator_program import OperatorProgram
 from gossamer_ir.core.axis_kinds import index_handles
+from gossamer_ir.errors import InternalError
 from gossamer_ir.nodes import Function, Module
 from gossamer_ir.support.items_by_name import items_by_name
 from gossamer_ir.support.message_texts import either
 
 
 def require_operator_contract(program: OperatorProgram, module: Module | None = None) -> None:
-    """Raise `ValueError` unless the script of a program, or its parsed `module`, declares the matrix, the
+    """Raise `InternalError` unless the script of a program, or its parsed `module`, declares the matrix, the
     buffers and the sizes that calls of its operator pass. The text lists all that is wrong.
 
     >>> from gossamer.operators.spmv import PROGRAM
     >>> from msgspec.structs import replace
     >>> require_operator_contract(PROGRAM)
     >>> require_operator_contract(replace(PROGRAM, script=PROGRAM.script.replace("nnz", "count")))
+    ... # doctest: +NORMALIZE_WHITESPACE
     Traceback (most recent call last):
     ...
-    ValueError: The script of the operator 'spmv' has no int64 parameter 'nnz'; no call passes 'count'.
+    gossamer_ir.errors.InternalError: The script of the operator 'spmv' has no int64 parameter 'nnz'; no call
+    passes 'count'.
     """
     if module is None:
         from gossamer_ir.script import parse_module  # not needed where a module is given
@@ -33,7 +36,7 @@ def require_operator_contract(program: OperatorProgram, module: Module | None = 
         *_wrong_axes(program, module.functions[0]),
     ]
     if wrong:
-        raise ValueError(f"The script of the operator '{program.name}' {'; '.join(wrong)}.")
+        raise InternalError(f"The script of the operator '{program.name}' {'; '.join(wrong)}.")
 
 
 def _wrong_parameters(program: OperatorProgram, function: Function) -> Iterator[str]:
