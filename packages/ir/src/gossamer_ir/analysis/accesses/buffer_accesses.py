@@ -215,7 +215,7 @@ def reads_in(expr: Expr) -> list[tuple[Load | Search, bool]]:
         kind = type(node)
         if kind in READS:
             reads.append((node, is_certain and _is_unmasked(node)))
-        # An access in an operand that may stay unevaluated, such as a side of a `Select`, may not happen.
+        # An access in an operand that may stay unevaluated, as a side of an `IfThenElse`, may not happen.
         if kind in LAZY:
             for name in reversed(kind.__struct_fields__):
                 stack.append((getattr(node, name), is_certain and name not in LAZY[kind]))

@@ -342,7 +342,7 @@ def is_speculatable_before(
 
 def _evaluated_partial_operations(*exprs: Expr) -> list[Expr]:
     """Return partial operations that are evaluated unconditionally."""
-    # An operation on one side of a `Select` may never be evaluated.
+    # An operation on one side of an `IfThenElse` may never be evaluated.
     return [] if collect(IfThenElse, *exprs) else _partial_operations(*exprs)
 
 
