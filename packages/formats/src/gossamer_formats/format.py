@@ -7,6 +7,7 @@ from typing import TypeAlias, TypeVar
 
 import msgspec
 
+from gossamer_ir.errors import InternalError
 from gossamer_ir.nodes import FormatDescription
 from gossamer_ir.support.arrays import Array
 
@@ -15,11 +16,16 @@ ContentsOrder: TypeAlias = Callable[[Array, Mapping[str, int]], Array]
 conversion parameters. Returns the distinct values to store, in order; every value that occurs must be
 included."""
 
-T = TypeVar("T")
-
 MAX_VARIANTS = 64
 """The number of descriptions that the function of a format keeps: one for each choice of dtypes and sizes, of
 which a program has a few. Equal descriptions are one object then, which caches find without comparing."""
+
+
+class Adapter(msgspec.Struct, frozen=True):
+    """A record about a format for code that knows more than its description."""
+
+
+T = TypeVar("T", bound=Adapter)
 
 
 class Format(msgspec.Struct, frozen=True):
@@ -44,17 +50,26 @@ class Format(msgspec.Struct, frozen=True):
     example_parameters: Mapping[str, int] = {}
     """The options for a small matrix, such as one of 4 by 6: the required ones, and those whose defaults are
     too large."""
-    adapters: tuple[object, ...] = ()
-    """Records about the format for code that knows more than its description: one of a type at most. The
-    modules with this code define the types: `ScipyMatrix`, `TorchLayout` and `BinsparseFormat` (the same
-    format elsewhere), `PruningRule` (for `prune`), and `ProductStorage` (for operators)."""
+    adapters: tuple[Adapter, ...] = ()
+    """One adapter of a type at most. The modules that use them define the types: `ScipyMatrix`, `TorchLayout`
+    and `BinsparseFormat` (the same format elsewhere), `PruningRule` (for `prune`), and `ProductStorage` (for
+    operators)."""
+
+    def __post_init__(self) -> None:
+        """Raise `InternalError` if two adapters have one type: `adapter` would find the first one only."""
+        kinds = [type(adapter).__name__ for adapter in self.adapters]
+        if len({*map(type, self.adapters)}) < len(kinds):
+            raise InternalError(
+                f"The format '{self.name}' has several adapters of one type: {', '.join(kinds)}."
+            )
 
     def adapter(self, kind: type[T]) -> T | None:
         """Return the adapter of a type; None if the format has none.
 
         >>> from gossamer_formats.descriptions.csr import FORMAT
         >>> from gossamer_formats.external_formats.torch_layout import TorchLayout
-        >>> FORMAT.adapter(TorchLayout).indptr, FORMAT.adapter(Format)
+        >>> from gossamer_formats.product_storage import ProductStorage
+        >>> FORMAT.adapter(TorchLayout).indptr, FORMAT.adapter(ProductStorage)
         ('crow_indices', None)
         """
         for adapter in self.adapters:

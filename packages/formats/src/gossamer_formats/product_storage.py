@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeAlias
 
-import msgspec
+from gossamer_formats.format import Adapter
 
 PartsOfMatrix: TypeAlias = Callable[[tuple[int, ...], Mapping[str, int]], Sequence[Any]]
 """Takes the shape of a matrix and the conversion parameters; returns the list of formats of its parts, as
 `decompose` takes it."""
 
 
-class ProductStorage(msgspec.Struct, frozen=True):
+class ProductStorage(Adapter, frozen=True):
     """An adapter of a format: how its matrices are stored for products."""
 
     parts: PartsOfMatrix | None = None

@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from gossamer_formats import from_arrays, from_scipy, to_scipy
+from gossamer_formats import Format, csr, from_arrays, from_scipy, to_scipy
+from gossamer_formats.external_formats.torch_layout import TorchLayout
 from gossamer_formats.registry.formats import FORMATS, format_names
 from gossamer_formats.registry.operators import (
     OPERATORS,
@@ -18,7 +19,7 @@ from gossamer_formats.registry.operators import (
     operator_names,
     operator_of,
 )
-from gossamer_ir.errors import FormatError, PluginError
+from gossamer_ir.errors import FormatError, InternalError, PluginError
 
 ELL = '''
 from functools import partial
@@ -221,3 +222,11 @@ def test_the_names_of_the_library_are_its_own():
     assert [(point.name, point.distribution) for point in FORMATS.ignored_entry_points()] == [
         ("csr", "ell-of-others")
     ]
+
+
+def test_a_format_has_one_adapter_of_a_type():
+    layouts = (TorchLayout("sparse_csr"), TorchLayout("sparse_csc"))
+    with pytest.raises(
+        InternalError, match="'twice' has several adapters of one type: TorchLayout"
+    ):
+        Format("twice", csr, adapters=layouts)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-import msgspec
+from gossamer_formats.format import Adapter
 
 
-class BinsparseFormat(msgspec.Struct, frozen=True):
+class BinsparseFormat(Adapter, frozen=True):
     """The `names` of a format in the specification, of which the first is written, and the names that its
     index arrays have there, by their handles. Coordinates of a format with `repeats` may be repeated,
     whatever its description declares: the specification has them once."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
-import msgspec
 import numpy as np
 
 from gossamer_formats.checks.index_checks import require_valid_indices, require_valid_indptr
@@ -15,6 +14,7 @@ from gossamer_formats.external_formats.matrix_checks import (
     require_values,
     used_slots,
 )
+from gossamer_formats.format import Adapter
 from gossamer_formats.storage import Storage
 from gossamer_ir.support.arrays import Array
 
@@ -26,7 +26,7 @@ class ScipyArrays(NamedTuple):
     sizes: Mapping[str, int] = {}
 
 
-class ScipyMatrix(msgspec.Struct, frozen=True):
+class ScipyMatrix(Adapter, frozen=True):
     """The matrices of SciPy whose attribute `format` is the name of a format here.
 
     `from_scipy` takes a matrix and a dtype or None, and returns the arrays; it copies those that need a

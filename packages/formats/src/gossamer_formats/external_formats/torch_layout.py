@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import msgspec
+from gossamer_formats.format import Adapter
 
 
-class TorchLayout(msgspec.Struct, frozen=True):
+class TorchLayout(Adapter, frozen=True):
     """A layout of torch: its `name`, as in `torch.sparse_csr`, and torch's methods that return `indptr` and
     `indices` of a compressed layout (None: the layout has coordinates, in arrays `indices_0`, `indices_1`,
     ...). A format with parameters stores blocks: the parameters are their height and their width."""

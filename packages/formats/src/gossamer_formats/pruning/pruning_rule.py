@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 import msgspec
 import numpy as np
 
+from gossamer_formats.format import Adapter
 from gossamer_ir.support.arrays import Array
 
 
@@ -26,7 +27,7 @@ class Nonzeros(msgspec.Struct, frozen=True, eq=False):
         return np.abs(self.values.astype(np.int64) if is_integer else self.values)
 
 
-class PruningRule(msgspec.Struct, frozen=True):
+class PruningRule(Adapter, frozen=True):
     """A rule of a format: `kept` takes the nonzeros of a matrix, the density and the sizes of the format, and
     returns a mask of the nonzeros that are kept. If the sizes determine the density, the rule does not take
     another (`takes_density`), and `kept` gets 1."""

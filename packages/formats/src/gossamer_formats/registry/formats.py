@@ -13,12 +13,12 @@ from collections.abc import Iterator
 from typing import TypeVar
 
 from gossamer_formats import descriptions
-from gossamer_formats.format import Format
+from gossamer_formats.format import Adapter, Format
 from gossamer_formats.registry.named_formats import NamedFormats, formats_in
 from gossamer_ir.plugins import groups
 from gossamer_ir.support.typed_calls import typed
 
-T = TypeVar("T")
+T = TypeVar("T", bound=Adapter)
 
 FORMATS: NamedFormats[Format] = NamedFormats(
     groups.FORMAT_GROUP.name,

@@ -5,13 +5,14 @@ from __future__ import annotations
 from typing import TypeVar
 
 from gossamer_formats.conversion.destination.recognized_formats import is_format
+from gossamer_formats.format import Adapter
 from gossamer_formats.registry.formats import FORMATS, format_named
 from gossamer_formats.tensors.convert import convert
 from gossamer_formats.tensors.sparse_tensor import SparseTensor
 from gossamer_ir.core.axis_kinds import indices_of
 from gossamer_ir.errors import InternalError
 
-T = TypeVar("T")
+T = TypeVar("T", bound=Adapter)
 
 COORDINATE_FORMAT = "coo"
 """The format of files with a line for each element."""
