@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from functools import lru_cache
 from importlib import import_module
+from typing import NamedTuple
 
 import msgspec
 from msgspec.structs import replace
@@ -13,6 +14,13 @@ from gossamer_ir.core.axis_kinds import with_index_dtypes
 from gossamer_ir.core.dtypes import SUM_DTYPES
 from gossamer_ir.errors import FormatError
 from gossamer_ir.nodes import FormatDescription, Function, Module
+
+
+class StructureParams(NamedTuple):
+    """The parameters of kernels for the arrays of a matrix, and those for its sizes."""
+
+    arrays: tuple[str, ...]
+    sizes: tuple[str, ...]
 
 
 class MatrixParameters(msgspec.Struct, frozen=True):

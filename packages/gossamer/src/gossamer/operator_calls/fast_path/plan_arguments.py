@@ -40,12 +40,13 @@ _make_tuple: Callable[..., Any] = tuple.__new__
 
 
 class MatrixArguments(NamedTuple):
-    """A matrix: the key of plans that fit it, and its arguments for them, which are fixed. `arrays` keeps the
-    memory alive."""
+    """A matrix: the key of plans that fit it, its arguments for them, which are fixed, and the number of its
+    values. `arrays` keeps the memory alive."""
 
     key: object
     fixed: FixedArguments
     arrays: tuple[Array, ...]
+    nnz: int
 
 
 _ARGUMENTS = MemoKey[MatrixArguments | None]("the arguments for plans")
@@ -89,7 +90,8 @@ def _tensor_arguments(tensor: SparseTensor) -> MatrixArguments | None:
     if matrix is None:
         return None
     arrays, sizes = structure_values(matrix.storage, matrix.stored_format)
-    return MatrixArguments(matrix.plan_key, fixed_arguments(arrays, sizes), tuple(arrays))
+    fixed = fixed_arguments(arrays, sizes)
+    return MatrixArguments(matrix.plan_key, fixed, tuple(arrays), matrix.value_count)
 
 
 def _own_matrix(tensor: SparseTensor) -> StoredMatrix | None:
@@ -143,7 +145,7 @@ def _scipy_arguments(matrix: Any) -> MatrixArguments | None:
     ends = (at_data + data.nbytes, at_indptr + indptr.nbytes, at_indices + indices.nbytes)
     arguments = _make_tuple(FixedArguments, (starts, (rows, columns, nnz), ends, check, None))
     key = (number, size_class(rows, columns, nnz))
-    result: MatrixArguments = _make_tuple(MatrixArguments, (key, arguments, arrays))
+    result: MatrixArguments = _make_tuple(MatrixArguments, (key, arguments, arrays, nnz))
     return result
 
 

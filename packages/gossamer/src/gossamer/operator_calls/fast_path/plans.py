@@ -20,9 +20,9 @@ from gossamer.operator_calls.operands.checked_operands import Operands
 from gossamer.operator_calls.operands.matrix_in_parts import MatrixInParts, is_decomposition
 from gossamer.operator_calls.operands.matrix_operand import KernelMatrix
 from gossamer.operator_calls.operator_kernels import KernelSpec, kernel_for
+from gossamer.operator_calls.operator_program import StructureParams
 from gossamer.operator_calls.row_ranges import is_made_in_ranges
 from gossamer_backend import BoundCall, CallPlan, Kernel, NativeCall
-from gossamer_backend.internal_api import FixedArguments
 from gossamer_formats import Array, SparseTensor
 from gossamer_formats.internal_api import MemoKey
 from gossamer_ir.errors import ArgumentError
@@ -57,22 +57,20 @@ class PlanPair(msgspec.Struct, frozen=True):
     make_checking: Callable[[], CallPlan | None]
 
     def run(
-        self, arguments: FixedArguments, dense: tuple[Any, ...], out: Array | None
+        self, arguments: MatrixArguments, dense: tuple[Any, ...], out: Array | None
     ) -> Array | None:
         """Return the result by one of the plans; None if it refuses the arrays."""
-        plan = self.plan
+        plan, fixed = self.plan, arguments.fixed
         if len(dense) != plan.inputs:
             return None
         # An output that was passed must stay as it is if an index is wrong, so all indices are checked
         # before the kernel runs.
-        is_fused = (
-            arguments.check is not None and out is None and arguments.scalars[-1] >= MIN_FUSED_CHECK
-        )
+        is_fused = fixed.check is not None and out is None and arguments.nnz >= MIN_FUSED_CHECK
         checking = self.make_checking() if is_fused else None
         if checking is None:
-            return plan.run(arguments, *dense, out)
+            return plan.run(fixed, *dense, out)
         try:
-            return checking.run(arguments._replace(check=None), *dense, None)
+            return checking.run(fixed._replace(check=None), *dense, None)
         except ArgumentError as error:
             if error.code != "kernel.out_of_bounds":
                 raise
@@ -198,7 +196,7 @@ class Plans:
             arguments, pair = converted
         if self._adapt is not None:
             dense = self._adapt(*dense)
-        result = pair.run(arguments.fixed, dense, out)
+        result = pair.run(arguments, dense, out)
         if counted is not None and result is not None:
             self._keep_last(counted, sizes, pair.plan, arguments)
         return result
@@ -283,10 +281,11 @@ def _checking_plan(
 def _plan(
     kernel: Kernel,
     *,
-    structure_params: tuple[tuple[str, ...], tuple[str, ...]],
+    structure_params: StructureParams,
     passed: tuple[str, ...],
 ) -> CallPlan:
     """Return the plan of a kernel that is called with the arrays and sizes of a matrix, whose parameters are
     `structure_params`, and the `passed` arrays."""
-    pointers, scalars = structure_params
-    return kernel.plan(pointers=pointers, scalars=scalars, passed=passed)
+    return kernel.plan(
+        pointers=structure_params.arrays, scalars=structure_params.sizes, passed=passed
+    )

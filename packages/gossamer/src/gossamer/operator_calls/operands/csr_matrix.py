@@ -15,6 +15,7 @@ from gossamer.operator_calls.operator_program import (
     CSR_PARAMETERS,
     OperatorProgram,
     StoredFormat,
+    StructureParams,
     Variant,
 )
 from gossamer.targets.parse_target import DEFAULT_TARGET
@@ -81,8 +82,8 @@ class CsrMatrix(StoredMatrix, frozen=True, eq=False):
         return number, size_class(rows, columns, self.value_count)
 
     @property
-    def structure_params(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
-        return POINTERS, SIZES_OF_MATRIX
+    def structure_params(self) -> StructureParams:
+        return StructureParams(POINTERS, SIZES_OF_MATRIX)
 
     @property
     def verified(self) -> tuple[str, ...]:

@@ -13,6 +13,7 @@ from gossamer.operator_calls.operator_kernels import KernelSpec
 from gossamer.operator_calls.operator_program import (
     MatrixParameters,
     OperatorProgram,
+    StructureParams,
     Variant,
     program_for,
 )
@@ -76,9 +77,9 @@ class NMMatrix(msgspec.Struct, frozen=True, eq=False):
         return None
 
     @property
-    def structure_params(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    def structure_params(self) -> StructureParams:
         """The parameters of kernels for its arrays and for its sizes."""
-        return N_M_PARAMETERS.arrays, N_M_PARAMETERS.sizes
+        return StructureParams(N_M_PARAMETERS.arrays, N_M_PARAMETERS.sizes)
 
     @property
     def verified(self) -> tuple[str, ...]:
@@ -103,7 +104,8 @@ class NMMatrix(msgspec.Struct, frozen=True, eq=False):
     def arguments(self, program: OperatorProgram, dense: Mapping[str, Any]) -> dict[str, Any]:
         """Return all arguments of a kernel, with these `dense` ones."""
         arrays, sizes = self.memory, (self.rows, self.groups)
-        names, values = sum(self.structure_params, ()), (*arrays, *sizes)
+        params = self.structure_params
+        names, values = (*params.arrays, *params.sizes), (*arrays, *sizes)
         return {**dict(zip(names, values, strict=True)), **dense}
 
 

@@ -17,6 +17,7 @@ from gossamer.operator_calls.operator_program import (
     PART_SUFFIX,
     OperatorProgram,
     StoredFormat,
+    StructureParams,
     Variant,
     module_of,
 )
@@ -69,12 +70,12 @@ class StoredMatrix(msgspec.Struct, frozen=True, eq=False):
         return format_key(self.storage, self.stored_format)
 
     @property
-    def structure_params(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    def structure_params(self) -> StructureParams:
         return structure_names(self.stored_format)
 
     @property
     def verified(self) -> tuple[str, ...]:
-        return self.structure_params[0]
+        return self.structure_params.arrays
 
     def kernel_spec(
         self, program: OperatorProgram, *, dtype: str, features: int | None
@@ -88,10 +89,10 @@ class StoredMatrix(msgspec.Struct, frozen=True, eq=False):
 
     def arguments(self, program: OperatorProgram, dense: Mapping[str, Array]) -> dict[str, Any]:
         """Return all arguments of a kernel, with these `dense` ones."""
-        pointers, scalars = self.structure_params
+        params = self.structure_params
         arrays, sizes = structure_values(self.storage, self.stored_format)
         # By name, since the order of a kernel's parameters is that of its script.
-        names, values = (*pointers, *scalars), (*arrays, *sizes)
+        names, values = (*params.arrays, *params.sizes), (*arrays, *sizes)
         return {**dict(zip(names, values, strict=True)), **dense}
 
 
@@ -180,12 +181,12 @@ def _stats(storage: Storage) -> Stats:
 
 
 @lru_cache(maxsize=MAX_FORMATS)
-def structure_names(stored_format: StoredFormat) -> tuple[tuple[str, ...], tuple[str, ...]]:
+def structure_names(stored_format: StoredFormat) -> StructureParams:
     """Return the parameters of kernels for the arrays of a matrix in this format, and for its sizes, both in
     the order of the description."""
     pointers, sizes = handles_and_sizes(stored_format)
     suffixed = partial(part_parameter, part=PART_SUFFIX)
-    return tuple(map(suffixed, pointers)), (*SHAPE, *map(suffixed, sizes))
+    return StructureParams(tuple(map(suffixed, pointers)), (*SHAPE, *map(suffixed, sizes)))
 
 
 def structure_values(
