@@ -111,6 +111,19 @@ def outer_writes(body: Iterable[Stmt]) -> frozenset[str]:
     return directly_written(every).difference([buffer.name for buffer in allocations(every)])
 
 
+def buffers_written_outside(body: Iterable[Stmt]) -> frozenset[str]:
+    """Return the buffers that statements write, without those that a single one of them allocates inside:
+    unlike `outer_writes`, with those that one statement allocates and another one writes.
+
+    >>> from gossamer_ir.core.build import ONE, ZERO
+    >>> from gossamer_ir.nodes import Allocate, Buffer
+    >>> allocation = Allocate(Buffer("W", (ONE,), "int64"))
+    >>> sorted(buffers_written_outside((allocation, Store("W", (ZERO,), ONE))))
+    ['W']
+    """
+    return frozenset().union(*[outer_writes((stmt,)) for stmt in body])
+
+
 def directly_written(every: Iterable[Stmt]) -> frozenset[str]:
     """Return the buffers that statements write themselves, without those written in their bodies."""
     names: set[str] = set()

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 from msgspec.structs import replace
 
 from gossamer_ir.core.annotations import PIPELINE, without_annotation
 from gossamer_ir.nodes import For, Function, Node, Stmt
 from gossamer_ir.traversal.access_types import ACCESSES
-from gossamer_ir.traversal.buffer_uses import access_counts, buffers_read_in, outer_writes
+from gossamer_ir.traversal.buffer_uses import (
+    access_counts,
+    buffers_read_in,
+    buffers_written_outside,
+)
 from gossamer_ir.traversal.rewrite import rewrite_body
 from gossamer_ir.traversal.walk import every_stmt
 
@@ -44,13 +46,13 @@ def copies_ahead(loop: For, function: Function) -> tuple[Stmt, ...]:
     """
     for count in range(len(loop.body) - 1, 0, -1):
         first, rest = loop.body[:count], loop.body[count:]
-        filled = _outer_buffers_written(first)
+        filled = buffers_written_outside(first)
         is_for_rest = (
             bool(filled)
             and filled <= buffers_read_in(rest)
-            and not filled & _outer_buffers_written(rest)
+            and not filled & buffers_written_outside(rest)
         )
-        is_fixed = not buffers_read_in(first) & _outer_buffers_written(loop.body)
+        is_fixed = not buffers_read_in(first) & buffers_written_outside(loop.body)
         if is_for_rest and is_fixed and all(_is_own(name, loop, function) for name in filled):
             return first
     return ()
@@ -82,9 +84,3 @@ def _is_own(name: str, loop: For, function: Function) -> bool:
         return False
     everywhere = access_counts(*function.body, kinds=ACCESSES)
     return everywhere[name] == access_counts(loop, kinds=ACCESSES)[name]
-
-
-def _outer_buffers_written(body: Iterable[Stmt]) -> frozenset[str]:
-    """Return the buffers that statements write, without those that are allocated inside a single one of
-    them."""
-    return frozenset().union(*[outer_writes((stmt,)) for stmt in body])

@@ -18,7 +18,11 @@ from gossamer_ir.nodes import For, If, Load, Module, Stmt, Store
 from gossamer_ir.support.items_by_name import items_by_name
 from gossamer_ir.traversal.access_types import BUFFER_NODES
 from gossamer_ir.traversal.buffer_definitions import allocations
-from gossamer_ir.traversal.buffer_uses import buffers_read_in, outer_writes
+from gossamer_ir.traversal.buffer_uses import (
+    buffers_read_in,
+    buffers_written_outside,
+    outer_writes,
+)
 from gossamer_ir.traversal.names import Namer, namer_of
 from gossamer_ir.traversal.walk import collect
 from gossamer_llvm import WarpgroupProduct, WarpgroupWait, warp_instruction_of, warp_loop
@@ -66,7 +70,7 @@ def _are_copied_ahead(product: _Product, loop: For) -> bool:
     numbers = [number for number, stmt in enumerate(loop.body) if operands & outer_writes((stmt,))]
     count = numbers[-1] + 1 if numbers else 0
     first, rest = loop.body[:count], loop.body[count:]
-    written, written_after = (_buffers_written(body) for body in (first, rest))
+    written, written_after = (buffers_written_outside(body) for body in (first, rest))
     scopes = {buffer.name: buffer.scope for buffer in allocations(first)}
     return (
         operands <= written <= scopes.keys()
@@ -75,10 +79,6 @@ def _are_copied_ahead(product: _Product, loop: For) -> bool:
         and written_after.isdisjoint(written)
         and (written | written_after).isdisjoint(buffers_read_in(first))
     )
-
-
-def _buffers_written(body: tuple[Stmt, ...]) -> frozenset[str]:
-    return frozenset().union(*[outer_writes((stmt,)) for stmt in body])
 
 
 def overlap_products(module: Module) -> Module:
