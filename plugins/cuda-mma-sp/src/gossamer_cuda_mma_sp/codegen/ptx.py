@@ -20,8 +20,6 @@ from gossamer_llvm.target_machines import cross_target_machine
 from gossamer_lower import lower_to_device, pipeline_loops
 
 TRIPLE = "nvptx64-nvidia-cuda"
-FIRST_WITH_ASYNC_COPIES = 80
-"""The number of the first architecture that copies to shared memory asynchronously."""
 _EXTERNAL = re.compile(
     r"^\.extern\b(?! \.shared \.align (?:16|1024) \.b8 gossamer_kernel).*", re.MULTILINE
 )
@@ -36,9 +34,10 @@ def split_module(module: Module, gpu: Gpu) -> Module:
 def device_text(module: Module, gpu: Gpu) -> str:
     """Return the LLVM IR of the kernels of a split module as it is emitted, before any pass."""
     script = SCRIPT_NAME if gpu.has_line_info else None
-    has_copies = gpu.architecture.number >= FIRST_WITH_ASYNC_COPIES
+    architecture = gpu.architecture
     lowering = nvptx_lowering(
-        has_async_copies=has_copies, most_shared_bytes=gpu.architecture.block_memory
+        has_async_copies=architecture.has_async_copies,
+        most_shared_bytes=architecture.block_memory,
     )
     return emit_llvm_ir(kernels_of(module), abi=_abi(gpu), lowering=lowering, script=script)
 

@@ -24,6 +24,9 @@ CUDA_VERSIONS = {
 PTX_VERSIONS = tuple(CUDA_VERSIONS)
 """The versions of PTX that a target may ask for, oldest first."""
 
+FIRST_WITH_ASYNC_COPIES = 80
+"""The number of the first architecture that copies to shared memory asynchronously."""
+
 FIRST_WITH_SPARSE_CORES = 80
 """The number of the first architecture with sparse tensor cores."""
 
@@ -76,6 +79,15 @@ class GpuArchitecture(msgspec.Struct, frozen=True):
         if self.number < FIRST_WITH_SPARSE_CORES:
             return self.ptx
         return max(self.ptx, SPARSE_PTX, key=PTX_VERSIONS.index)
+
+    @property
+    def has_async_copies(self) -> bool:
+        """True if threads copy to shared memory asynchronously (`cp.async`).
+
+        >>> ARCHITECTURES["sm_75"].has_async_copies, ARCHITECTURES["sm_80"].has_async_copies
+        (False, True)
+        """
+        return self.number >= FIRST_WITH_ASYNC_COPIES
 
     @property
     def compute_capability(self) -> tuple[int, int]:
