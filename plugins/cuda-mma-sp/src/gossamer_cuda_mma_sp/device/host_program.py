@@ -19,6 +19,7 @@ from gossamer_cuda_mma_sp.driver.device_limits import DeviceLimits
 from gossamer_ir.core.build import is_handle
 from gossamer_ir.core.dtypes import DType
 from gossamer_ir.core.expression_kinds import dtype_of
+from gossamer_ir.errors import InternalError
 from gossamer_ir.interchange.kernel_abi import workspace_field
 from gossamer_ir.nodes import (
     Allocate,
@@ -104,7 +105,14 @@ class HostProgram:
 
         `ArgumentError` (`cuda.launch`) for a grid that the device does not launch.
         """
-        call = _Call(self, self._device.limits, dict(scalars), dict(addresses), arrays, allocate)
+        call = _Call(
+            self,
+            limits=self._device.limits,
+            scalars=dict(scalars),
+            addresses=dict(addresses),
+            arrays=arrays,
+            allocate=allocate,
+        )
         call.body(self._entry.body)
         return tuple(call.steps)
 
@@ -147,6 +155,7 @@ class _Call:
     def __init__(
         self,
         program: HostProgram,
+        *,
         limits: DeviceLimits,
         scalars: dict[str, ScalarValue],
         addresses: dict[str, int],
@@ -178,7 +187,7 @@ class _Call:
                     self._scalars[stmt.var] = number
                     self.body(stmt.body)
             case _:
-                raise AssertionError(type(stmt))
+                raise InternalError(f"The host of a grid does not run {type(stmt).__name__}.")
 
     def _allocate(self, stmt: Allocate) -> None:
         sizes = [max(0, int(self._value(extent))) for extent in stmt.buffer.shape]
