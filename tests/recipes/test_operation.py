@@ -43,6 +43,13 @@ _DEFINED_FOR = {
 """The kinds of dtypes for which operations of these operands are defined."""
 
 
+NAMED_ALIKE = (
+    "packages/torch/src/gossamer_torch/",
+    "packages/formats/src/gossamer_formats/arithmetic/",
+)
+"""The folders whose reductions and aggregations of users have names of operations, but are none."""
+
+
 def operations_of(kind):
     """The operations of two operands that are defined for a kind of dtypes."""
     return {op for op, of in operations.BINARY_KINDS.items() if kind in _DEFINED_FOR[of.operands]}
@@ -103,14 +110,22 @@ def test_a_reducer_is_an_operation_with_a_neutral_element():
 
 
 def test_all_other_code_that_names_operations_says_what_it_does_with_others(root):
-    """It is in a file of the list "Add an operation", or below a comment `# Other operations: ...`."""
+    """It is in a file of the list "Add an operation", or below a comment `# Other operations: ...`, or names
+    reductions that are no operations."""
     listed = listed_files(root, "Add an operation")
 
     def groups_in(path, text):
-        is_listed = path.relative_to(root).as_posix() in listed
-        return set() if is_listed else {*named_together(tree_of(text), OPERATIONS)}
+        name = path.relative_to(root).as_posix()
+        is_skipped = name in listed or name.startswith(NAMED_ALIKE)
+        return set() if is_skipped else {*named_together(tree_of(text), OPERATIONS)}
 
     assert wrong_comments(root, "operations", groups_in) == []
+
+
+def test_folders_with_reductions_of_users_name_them_together(root):
+    for folder in NAMED_ALIKE:
+        texts = [path.read_text() for path in (root / folder).rglob("*.py")]
+        assert any([*named_together(tree_of(text), OPERATIONS)] for text in texts), folder
 
 
 @pytest.mark.parametrize(

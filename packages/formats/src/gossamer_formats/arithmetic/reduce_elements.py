@@ -16,9 +16,7 @@ from gossamer_ir.core.dtypes import SUM_DTYPES
 from gossamer_ir.errors import ArgumentError
 from gossamer_ir.support.arrays import Array
 
-# Other operations: no reduction of a tensor is one of them.
 ReductionName: TypeAlias = Literal["sum", "mean", "max", "min"]
-# Other operations: those that add are sums.
 EXTREMA: dict[ReductionName, np.ufunc] = {"max": np.maximum, "min": np.minimum}
 
 

@@ -36,7 +36,6 @@ def extreme_product(
             C[i, k] = T.float32("{initial}")
         C[i, k] = T.{reduce}(C[i, k], A[i, j] * B[j, k])
 """
-# Other operations: other reductions are products.
 _INITIAL = {"max": "-inf", "min": "inf"}
 
 

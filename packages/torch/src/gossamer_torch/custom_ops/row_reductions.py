@@ -17,9 +17,7 @@ from gossamer_torch.custom_ops.extreme_products import extreme_product
 from gossamer_torch.custom_ops.matrix_of_tensors import MatrixOfTensors, product_with_dense
 from gossamer_torch.program_dtypes import PROGRAM_DTYPES
 
-# Other operations: no reduction of rows is one of them.
 ReduceName: TypeAlias = Literal["sum", "mean", "max", "min"]
-# Other operations: no reduction of rows is one of them.
 _IS_EXTREME: dict[ReduceName, bool] = {"sum": False, "mean": False, "max": True, "min": True}
 
 

@@ -17,7 +17,6 @@ NodeFeatures: TypeAlias = torch.Tensor | tuple[torch.Tensor, torch.Tensor | None
 Channels: TypeAlias = int | tuple[int, int]
 """The number of features of all nodes, or those of sources and of targets."""
 
-# Other operations: no aggregation is one of them.
 _AGGREGATIONS: dict[str, ReduceName] = {
     "mean": "mean",
     "sum": "sum",
