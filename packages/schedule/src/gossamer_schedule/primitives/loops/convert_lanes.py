@@ -207,7 +207,7 @@ def _split_elements(
     made = (vector, *(loop.var for loop in nest.loops))
     parts = split_by(find_loop(root, loop=element), (None, *extents, count), names=made)
     rest: Any = dict(nest.lanes.annotations).get(REST, "scalar")
-    root = vectorize_loop(parts.root, nest.lanes.var, rest, require=require_no_race).root
+    root = vectorize_loop(parts.root, nest.lanes.var, rest=rest, require=require_no_race).root
     for loop in nest.numbering:
         at = find_loop(root, loop=loop.var)
         kept = replace(at.node, kind=loop.kind, annotations=loop.annotations)

@@ -117,20 +117,20 @@ def vectorize(
     if accumulate is not None:
         _require_no_rest(rest)
     if lanes is None:
-        return _vectorize(root, loop, rest, accumulate)
+        return _vectorize(root, loop, rest=rest, accumulate=accumulate)
     parts = _split_into_lanes(root, loop, lanes)
     outer, inner = parts.names
-    change = _vectorize(parts.root, inner, rest, accumulate)
+    change = _vectorize(parts.root, inner, rest=rest, accumulate=accumulate)
 
     return Change(change.root, (outer, *change.names), parts.forwards)
 
 
 def _vectorize(
-    root: Cursor, loop_name: str, rest: Remainder, accumulate: Literal["atomic"] | None
+    root: Cursor, loop_name: str, *, rest: Remainder, accumulate: Literal["atomic"] | None
 ) -> Change:
     if accumulate is not None:
         return _vectorize_terms(root, loop_name)
-    return vectorize_loop(root, loop_name, rest, require=require_no_race)
+    return vectorize_loop(root, loop_name, rest=rest, require=require_no_race)
 
 
 def _split_into_lanes(root: Cursor, loop_name: str, lanes: int | str) -> Change:
@@ -203,7 +203,7 @@ def _vectorize_terms(root: Cursor, loop_name: str) -> Change:
 
 
 def vectorize_loop(
-    root: Cursor, loop_name: str, rest: Remainder, *, require: Requirement
+    root: Cursor, loop_name: str, *, rest: Remainder, require: Requirement
 ) -> Change:
     """Vectorize a loop; `require` checks a loop that is not a reduction."""
     cursor = find_loop(root, loop=loop_name)

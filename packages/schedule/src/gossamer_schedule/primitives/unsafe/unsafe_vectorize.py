@@ -37,4 +37,4 @@ def unsafe_vectorize(
     >>> result.module.functions[0].annotations
     (('unsafe', 'vectorize(i_1)'),)
     """
-    return marked_unsafe(vectorize_loop(root, loop, rest, require=require_nothing))
+    return marked_unsafe(vectorize_loop(root, loop, rest=rest, require=require_nothing))
