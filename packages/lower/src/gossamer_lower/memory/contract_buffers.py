@@ -57,7 +57,7 @@ from gossamer_lower.memory.index_ranges import (
 from gossamer_lower.statements.rebuild import with_bodies
 
 Intervals: TypeAlias = list[Interval | None]
-"""One range for each dimension; None for a dimension that is not contracted."""
+"""One interval for each dimension; None for a dimension that is not contracted."""
 
 
 @lowering_pass(
@@ -94,8 +94,8 @@ def _contract_function(function: Function) -> Function:
     # Planned first without checks, because most buffers are accessed in bounds: the plan tells
     # which few buffers need checks of the declared shape. With the checks in place, contraction
     # runs again.
-    unseen = _shrunk_unseen(function, planned)
-    guarded = with_bounds_checks(function, unseen) if unseen else function
+    unchecked = _contracted_without_checks(function, planned)
+    guarded = with_bounds_checks(function, unchecked) if unchecked else function
     return planned if guarded is function else _with_contracted_buffers(guarded)
 
 
@@ -109,7 +109,7 @@ def _with_contracted_buffers(function: Function) -> Function:
     return replace(function, body=body, buffers=kept)
 
 
-def _shrunk_unseen(function: Function, planned: Function) -> set[str]:
+def _contracted_without_checks(function: Function, planned: Function) -> set[str]:
     """Return the contracted buffers that may be accessed out of bounds. Such an access must stop the program
     even if it is in bounds of the smaller buffer, so the checks are inserted before contraction."""
     before, after = _allocated_shapes(function), _allocated_shapes(planned)
@@ -139,7 +139,9 @@ def _is_inside(
 ) -> bool:
     """Return whether an access is in bounds for a reason that needs no prover, as most are."""
     pairs = zip(indices, shape, strict=True)
-    return all(_is_below(at, size, loops) or _is_over(at, size, loops) for at, size in pairs)
+    return all(
+        _is_below(at, size, loops) or _is_var_of_loop_over(at, size, loops) for at, size in pairs
+    )
 
 
 def _is_below(at: Expr, size: Expr, loops: Mapping[str, For]) -> bool:
@@ -155,7 +157,7 @@ def _is_below(at: Expr, size: Expr, loops: Mapping[str, For]) -> bool:
     return ends is not None and ends[0] >= 0 and ends[1] < (count or 0)
 
 
-def _is_over(at: Expr, size: Expr, loops: Mapping[str, For]) -> bool:
+def _is_var_of_loop_over(at: Expr, size: Expr, loops: Mapping[str, For]) -> bool:
     """Return whether an index is the variable of a loop over the dimension. A size that is read from memory
     does not count: it may change between the allocation and the loop."""
     loop = loops.get(at.name) if isinstance(at, Var) else None
@@ -180,9 +182,13 @@ def _contract_body(body: tuple[Stmt, ...], function: Function) -> tuple[Stmt, ..
 
 # Other statements: stay, or only their bodies change.
 def _body_with_allocation(
-    body: tuple[Stmt, ...], buffer: Buffer, function: Function, *, ranges: Intervals | None = None
+    body: tuple[Stmt, ...],
+    buffer: Buffer,
+    function: Function,
+    *,
+    intervals: Intervals | None = None,
 ) -> tuple[Stmt, ...]:
-    """Return the body with the buffer allocated where it is live; `ranges` are its ranges in the body."""
+    """Return the body with the buffer allocated where it is live; `intervals` are its own in the body."""
     users = [number for number, stmt in enumerate(body) if _is_named((stmt,), buffer.name)]
     if not users:
         return body
@@ -203,11 +209,11 @@ def _body_with_allocation(
         )
         return (*body[:first], If(only.condition, *sides), *body[last:])
     live = body[first:last]
-    # Ranges that were computed for the enclosing loop body are valid here only if it is the same
-    # body: fewer statements may allow a tighter range.
-    if ranges is None or len(live) < len(body):
-        ranges = index_ranges_of(buffer, live, function)
-    compacted, live = _contract_buffer(buffer, live, ranges)
+    # Intervals that were computed for the enclosing loop body are valid here only if it is the same
+    # body: fewer statements may allow a tighter interval.
+    if intervals is None or len(live) < len(body):
+        intervals = index_ranges_of(buffer, live, function)
+    compacted, live = _contract_buffer(buffer, live, intervals)
     return (*body[:first], Allocate(compacted), *live, *body[last:])
 
 
@@ -239,16 +245,16 @@ def _private_body(
 ) -> tuple[Stmt, ...] | None:
     """Return the body of a loop with the buffer allocated inside it; None if the buffer has to stay outside.
 
-    `inside` are the ranges in the body.
+    `inside` are the intervals in the body.
     """
     if _is_private(loop, buffer, inside, function):
-        return _body_with_allocation(loop.body, buffer, function, ranges=inside)
+        return _body_with_allocation(loop.body, buffer, function, intervals=inside)
     unknown = [dimension for dimension, interval in enumerate(inside) if interval is None]
     if not unknown or not _is_private_as_it_is(loop, buffer, function):
         return None
-    # An inner loop may select a range that this one does not have, such as one fiber of a tree of axes.
+    # An inner loop may select an interval that this one does not have, such as one fiber of a tree of axes.
     # Without such a loop, each iteration would allocate the whole dimension.
-    inner = _body_with_allocation(loop.body, buffer, function, ranges=inside)
+    inner = _body_with_allocation(loop.body, buffer, function, intervals=inside)
     (allocated,) = (
         allocation for allocation in allocations(stmts(inner)) if allocation.name == buffer.name
     )
@@ -266,7 +272,7 @@ def _is_private_as_it_is(loop: For, buffer: Buffer, function: Function) -> bool:
 
 def _is_private(loop: For, buffer: Buffer, intervals: Intervals, function: Function) -> bool:
     """Return whether different iterations access different elements, along the dimensions for which the
-    range of one iteration is known."""
+    interval of one iteration is known."""
     # An index `i + c` alone makes the iterations disjoint, so the other dimensions need no proof.
     if any(interval is not None and _is_var(interval, loop) for interval in intervals):
         return True
@@ -327,7 +333,7 @@ MAX_EXCESS = 1 << 12
 which need no mask if the elements exist, and accesses out of bounds, which a guard finds after allocation."""
 
 
-def _is_short(interval: Interval | None, extent: Expr) -> bool:
+def _is_worth_contracting(interval: Interval | None, extent: Expr) -> bool:
     """Return whether contraction does not make a dimension much longer than it is."""
     # A symbolic length is that of a loop or of a condition, which the masked lanes do not exceed.
     if interval is None or interval.lengths:
@@ -348,14 +354,16 @@ def _contract_buffer(
     buffer: Buffer, live: tuple[Stmt, ...], intervals: Intervals
 ) -> tuple[Buffer, tuple[Stmt, ...]]:
     pairs = list(zip(buffer.shape, intervals, strict=True))
-    intervals = [interval if _is_short(interval, extent) else None for extent, interval in pairs]
+    intervals = [
+        interval if _is_worth_contracting(interval, extent) else None for extent, interval in pairs
+    ]
     shape: list[Expr] = []
     for extent, interval in zip(buffer.shape, intervals, strict=True):
         if interval is None:
             shape.append(extent)
         elif interval.lengths:
             shape.append(_size_of(interval.lengths[0]))
-        # A range of one element drops the dimension, and `contracted_indices` drops its index.
+        # An interval of one element drops the dimension, and `contracted_indices` drops its index.
         elif interval.high > interval.low:
             shape.append(index(interval.high - interval.low + 1))
 
