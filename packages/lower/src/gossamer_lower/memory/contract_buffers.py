@@ -94,7 +94,7 @@ def _contract_function(function: Function) -> Function:
     # Planned first without checks, because most buffers are accessed in bounds: the plan tells
     # which few buffers need checks of the declared shape. With the checks in place, contraction
     # runs again.
-    unchecked = _contracted_without_checks(function, planned)
+    unchecked = _buffers_to_check(function, planned)
     guarded = with_bounds_checks(function, unchecked) if unchecked else function
     return planned if guarded is function else _with_contracted_buffers(guarded)
 
@@ -109,7 +109,7 @@ def _with_contracted_buffers(function: Function) -> Function:
     return replace(function, body=body, buffers=kept)
 
 
-def _contracted_without_checks(function: Function, planned: Function) -> set[str]:
+def _buffers_to_check(function: Function, planned: Function) -> set[str]:
     """Return the contracted buffers that may be accessed out of bounds. Such an access must stop the program
     even if it is in bounds of the smaller buffer, so the checks are inserted before contraction."""
     before, after = _allocated_shapes(function), _allocated_shapes(planned)
