@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from functools import partial
 
 import numpy as np
 import pytest
@@ -255,10 +256,11 @@ TOO_LARGE = [
 
 def require_refused(name, parameters):
     matrix = from_scipy(sparse.random_array((40, 30), density=0.1, rng=np.random.default_rng(2)))
-    with pytest.raises(FormatError) as caught:
-        convert(matrix, name, **parameters)
-    assert caught.value.code == "format.memory"
-    assert all(f"{name}={value}" in str(caught.value) for name, value in parameters.items())
+    for converted in (partial(convert, matrix), matrix.asformat):
+        with pytest.raises(FormatError) as caught:
+            converted(name, **parameters)
+        assert caught.value.code == "format.memory"
+        assert all(f"{name}={value}" in str(caught.value) for name, value in parameters.items())
 
 
 @pytest.mark.parametrize(("name", "parameters"), TOO_LARGE)

@@ -15,7 +15,12 @@ def has_func_transforms() -> bool:
     >>> has_func_transforms(), torch.func.vmap(lambda x: x * has_func_transforms())(torch.ones(2))
     (False, tensor([1., 1.]))
     """
-    return torch._C._are_functorch_transforms_active()
+    if not torch._C._are_functorch_transforms_active():
+        return False
+    # The key is excluded within `without_func_transforms`, where they transform nothing.
+    key = torch._C.DispatchKey.FuncTorchDynamicLayerFrontMode
+    is_suspended: bool = torch._C._dispatch_tls_is_dispatch_key_excluded(key)
+    return not is_suspended
 
 
 def are_calls_observed() -> bool:
@@ -45,6 +50,25 @@ def is_wrapped(tensor: torch.Tensor) -> bool:
     """
     is_batch: bool = torch._C._functorch.is_legacy_batchedtensor(tensor)
     return is_batch or torch._C._functorch.is_functorch_wrapped_tensor(tensor)
+
+
+def has_hooks(module: torch.nn.Module) -> bool:
+    """Return whether a call of a module runs hooks, such as those by which `torch.nn.utils.prune` sets its
+    weight.
+
+    >>> from torch.nn.utils import prune
+    >>> linear = torch.nn.Linear(2, 2)
+    >>> is_plain = not has_hooks(linear)
+    >>> _ = prune.random_unstructured(linear, "weight", amount=1)
+    >>> is_plain, has_hooks(linear)
+    (True, True)
+    """
+    return bool(
+        module._forward_pre_hooks
+        or module._forward_hooks
+        or module._backward_pre_hooks
+        or module._backward_hooks
+    )
 
 
 def without_func_transforms() -> AbstractContextManager[None]:

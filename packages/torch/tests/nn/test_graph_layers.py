@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 import torch
+from torch.nn.utils import prune
 
 import gossamer_torch as gt
 from gossamer_ir.errors import ArgumentError
@@ -239,3 +240,61 @@ def test_bad_arguments_are_refused(call, code):
     with pytest.raises(ArgumentError) as caught:
         call(torch.ones(NODES, 3))
     assert caught.value.code == code
+
+
+@pytest.mark.parametrize("transform", [torch.func.grad, torch.func.vmap])
+@pytest.mark.parametrize("cached", [False, True])
+def test_the_first_call_of_a_gcn_layer_may_be_transformed(transform, cached):
+    layer, x = GCNConv(3, 5, cached=cached), torch.randn(2, NODES, 3)
+    x = x[0] if transform is torch.func.grad else x
+
+    def total(x):
+        return layer(x, edges).sum()
+
+    edges = EDGES.clone()
+    first, second = transform(total)(x), transform(total)(x)
+    assert first.shape == (x.shape if transform is torch.func.grad else (2,))
+    torch.testing.assert_close(first, second)
+
+
+def test_a_derived_layer_has_a_matrix_of_its_own():
+    class Doubled(GCNConv):
+        def propagation_matrix(self, matrix):
+            matrix = super().propagation_matrix(matrix)
+            return matrix.with_values(2 * matrix.values)
+
+    layer, doubled, x = GCNConv(3, 5), Doubled(3, 5), torch.randn(NODES, 3)
+    doubled.load_state_dict(layer.state_dict())
+    torch.testing.assert_close(doubled(x, EDGES), 2 * layer(x, EDGES))
+
+
+@pytest.mark.parametrize("in_channels", [3, 8])
+@pytest.mark.parametrize(("layer", "name"), [(GCNConv, "lin"), (SAGEConv, "lin_l")])
+def test_pruned_layers_are_trained(layer, name, in_channels):
+    layer, x = layer(in_channels, 5), torch.randn(NODES, in_channels)
+    linear = getattr(layer, name)
+    prune.l1_unstructured(linear, "weight", amount=0.5)
+    for _ in range(2):
+        layer(x, EDGES).square().sum().backward()
+    assert torch.all(linear.weight_orig.grad[linear.weight_mask == 0] == 0)
+    assert torch.any(linear.weight_orig.grad != 0)
+
+
+def test_an_activation_that_is_more_than_relu_is_called():
+    class Shifted(torch.nn.ReLU):
+        def forward(self, x):
+            return super().forward(x) + 1
+
+    hooked = torch.nn.ReLU()
+    hooked.register_forward_hook(lambda _module, _inputs, output: output + 1)
+    for activation in (Shifted(), hooked):
+        assert GCNConv(3, 5, activation=activation)(torch.randn(NODES, 3), EDGES).min() >= 1
+
+
+@pytest.mark.parametrize("in_channels", [3, 8])
+def test_parameters_of_another_dtype_are_refused(in_channels):
+    layer = GCNConv(in_channels, 5)
+    layer.bias = torch.nn.Parameter(torch.zeros(5, dtype=torch.float64))
+    with pytest.raises(ArgumentError) as caught:
+        layer(torch.randn(NODES, in_channels), EDGES)
+    assert caught.value.code == "operand.dtype"

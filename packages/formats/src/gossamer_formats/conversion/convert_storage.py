@@ -24,6 +24,8 @@ from gossamer_formats.conversion.destination.converted_storage import ConvertedS
 from gossamer_formats.registry.compiler import find_compiler, find_machine, thread_count
 from gossamer_formats.storage import Storage, with_values_in
 from gossamer_formats.value_dtypes import is_encoded
+from gossamer_ir.errors import FormatError
+from gossamer_ir.support.message_texts import amount
 
 MIN_COMPILED = 2**17
 """The number of values from which kernels are compiled: NumPy takes about as long as loading a kernel.
@@ -44,7 +46,7 @@ def convert_storage(
 
     Compiled kernels convert large storages, and small ones after many of the same formats, if distribution
     `gossamer` is installed; NumPy converts all others.
-    Raises `FormatError` if the destination cannot hold the elements.
+    Raises `FormatError` if the destination, or the memory, cannot hold the elements.
 
     >>> from gossamer_formats.descriptions.csr import csr
     >>> from gossamer_formats.descriptions.dia import dia
@@ -54,6 +56,25 @@ def convert_storage(
     >>> converted.storage.arrays["offsets"], converted.storage.values, converted.permutation
     (array([-1,  1], dtype=int32), array([6., 0., 0., 5.]), array([ 1, -1, -1,  0]))
     """
+    try:
+        return _converted(source, destination, options)
+    except MemoryError as error:
+        raise _memory_error(source, destination, error) from error
+
+
+def _memory_error(source: Storage, destination: Destination, error: MemoryError) -> FormatError:
+    parameters = ", ".join(f"{name}={value}" for name, value in destination.parameters.items())
+    return FormatError(
+        "format.memory",
+        f"The tensor with {amount(source.values.size, 'value')} does not fit in memory in the format "
+        f"'{destination.description.name}'{parameters and ' with '}{parameters}: {error}.",
+        hint="Choose a format, or parameters, with fewer slots without elements.",
+    )
+
+
+def _converted(
+    source: Storage, destination: Destination, options: ConversionOptions
+) -> ConvertedStorage:
     history = conversion_history(source, destination, options)
     # Two threads may count at once; a conversion that is not counted changes nothing.
     history.value_count += source.values.size

@@ -5,10 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from gossamer_formats.conversion.convert_storage import convert_storage
-from gossamer_formats.conversion.destination.conversion_destination import (
-    Destination,
-    conversion_destination,
-)
+from gossamer_formats.conversion.destination.conversion_destination import conversion_destination
 from gossamer_formats.conversion.destination.conversion_options import (
     ConversionOptions,
     Duplicates,
@@ -19,7 +16,6 @@ from gossamer_formats.tensors.sparse_tensor import SparseTensor
 from gossamer_ir.errors import FormatError
 from gossamer_ir.nodes import FormatDescription
 from gossamer_ir.support.arrays import Array
-from gossamer_ir.support.message_texts import amount
 from gossamer_ir.support.typed_calls import typed
 
 
@@ -69,25 +65,9 @@ def convert(
             f"The format '{format}' is composable: a matrix in it is several tensors, its parts.",
             hint=f"Call decompose(tensor, '{format}'); each part of the result has its permutation.",
         )
-    destination = conversion_destination(format, parameters, ndim=tensor.ndim, order=order)
-    try:
-        storage, permutation = convert_storage(
-            tensor.checked_storage(),
-            destination,
-            options=ConversionOptions(duplicates, zeros, index_dtype),
-        )
-    except MemoryError as error:
-        raise _memory_error(tensor, destination, error) from error
-    return Conversion(SparseTensor.from_new(storage), permutation)
-
-
-def _memory_error(
-    tensor: SparseTensor, destination: Destination, error: MemoryError
-) -> FormatError:
-    parameters = ", ".join(f"{name}={value}" for name, value in destination.parameters.items())
-    return FormatError(
-        "format.memory",
-        f"The tensor with {amount(tensor.nnz, 'nonzero')} does not fit in memory in the format "
-        f"'{destination.description.name}'{parameters and ' with '}{parameters}: {error}.",
-        hint="Choose a format, or parameters, with fewer slots without elements.",
+    storage, permutation = convert_storage(
+        tensor.checked_storage(),
+        conversion_destination(format, parameters, ndim=tensor.ndim, order=order),
+        options=ConversionOptions(duplicates, zeros, index_dtype),
     )
+    return Conversion(SparseTensor.from_new(storage), permutation)

@@ -15,7 +15,7 @@ from gossamer_torch.nn.adjacency import (
     with_self_loops,
 )
 from gossamer_torch.nn.node_features import channels_of_ends
-from gossamer_torch.nn.propagation import Activation, Terms, propagate
+from gossamer_torch.nn.propagation import Activation, Terms, propagate, weight_of
 from gossamer_torch.sparse_matrix import SparseMatrix
 
 
@@ -74,7 +74,7 @@ class GCNConv(torch.nn.Module):
         require_dense("x", x)
         require_tensor_shape("x", x, (None, self.in_channels))
         matrix = self._matrix_of(edge_index, edge_weight, x)
-        terms = Terms(self.lin.weight, self.bias)
+        terms = Terms(weight_of(self.lin, x), self.bias)
         return propagate(matrix, x, terms, activation=self.activation)
 
     def _matrix_of(
@@ -89,7 +89,9 @@ class GCNConv(torch.nn.Module):
         def make() -> SparseMatrix:
             return self.propagation_matrix(adjacency_of(graph, edge_weight, shape, x.dtype))
 
-        is_kept = edge_weight is None and is_edge_index(graph) and self.normalize
+        # A matrix of a derived layer may depend on all that it has.
+        is_own = type(self).propagation_matrix is GCNConv.propagation_matrix
+        is_kept = is_own and edge_weight is None and is_edge_index(graph) and self.normalize
         if is_kept and not torch.compiler.is_compiling():
             assert isinstance(graph, torch.Tensor)
             what = ("normalized", shape, x.dtype, self.add_self_loops, self.improved)

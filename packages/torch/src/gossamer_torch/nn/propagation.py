@@ -16,7 +16,7 @@ from gossamer_torch.custom_ops.affine_sums import (
     rectified_graph_convolution,
 )
 from gossamer_torch.custom_ops.row_reductions import ReduceName
-from gossamer_torch.func_transforms import has_func_transforms
+from gossamer_torch.func_transforms import has_func_transforms, has_hooks
 from gossamer_torch.operators.spmm import spmm
 from gossamer_torch.sparse_matrix import SparseMatrix
 
@@ -41,7 +41,21 @@ def is_relu(activation: Activation | None) -> bool:
     (True, True, False, False)
     """
     functions = (torch.relu, torch.nn.functional.relu)
-    return isinstance(activation, torch.nn.ReLU) or activation in functions
+    # A class derived from it, or a hook, may compute something else.
+    is_module = type(activation) is torch.nn.ReLU and not has_hooks(activation)
+    return is_module or activation in functions
+
+
+def weight_of(linear: torch.nn.Linear, x: torch.Tensor) -> torch.Tensor:
+    """Return the weight of a module that would be applied to `x`. If it has hooks, they run first, by a call
+    with no rows: those of pruning and of weight normalization set the weight.
+
+    >>> weight_of(torch.nn.Linear(3, 2), torch.ones(5, 3)).shape
+    torch.Size([2, 3])
+    """
+    if has_hooks(linear):
+        linear(x[:0])
+    return linear.weight
 
 
 def propagate(
@@ -65,6 +79,9 @@ def propagate(
     if matrix.batch or torch.is_autocast_enabled(x.device.type):
         output = _composed_sum(matrix, x, terms, reduction=reduction, is_first=is_first)
         return output if activation is None else activation(output)
+    for name, parameter in zip(terms._fields, terms, strict=True):
+        if parameter is not None:
+            require_one_dtype(name, parameter, x.dtype, like="x")
     rectifies = is_relu(activation)
     if is_first:
         output = _sum_of_received(spmm(matrix, x, reduction), x, terms, rectifies=rectifies)

@@ -13,7 +13,7 @@ from gossamer_torch.nn.node_features import (
     features_of_ends,
     reduction_of_neighbors,
 )
-from gossamer_torch.nn.propagation import Activation, Terms, propagate
+from gossamer_torch.nn.propagation import Activation, Terms, propagate, weight_of
 from gossamer_torch.sparse_matrix import SparseMatrix
 
 
@@ -78,10 +78,10 @@ class SAGEConv(torch.nn.Module):
         matrix = adjacency_of(edge_index, None, shape, source.dtype)
         if self.lin is not None:
             source = torch.relu(self.lin(source))
-        terms = Terms(self.lin_l.weight, self.lin_l.bias)
+        terms = Terms(weight_of(self.lin_l, source), self.lin_l.bias)
         if self.lin_r is not None and target is not None:
             is_source = target is x and self.lin is None
-            root = self.lin_r.weight
+            root = weight_of(self.lin_r, target)
             terms = terms._replace(root_weight=root, target=None if is_source else target)
         matrix, reduction = self._aggregation(matrix, source)
         activation = None if self.normalize else self.activation
