@@ -18,19 +18,19 @@ class Defect(Planted):
     """A defect of code generation."""
 
     package = "gossamer_llvm"
-    of: str = "emit"
+    of: str = "emit_llvm_ir"
 
     @contextmanager
     def planted(self) -> Iterator[None]:
         """Makes this process generate code with the defect."""
-        with patch("gossamer_generic_cpu.codegen.compiler.emit", _emit_of(self)):
+        with patch("gossamer_generic_cpu.codegen.compiler.emit_llvm_ir", _emit_of(self)):
             yield
 
 
 @cache
 def _emit_of(defect: Defect) -> Callable[..., str]:
-    emit: Callable[..., str] = defect.imported(defect.package, defect.of)
-    return emit
+    emit_llvm_ir: Callable[..., str] = defect.imported(defect.package, defect.of)
+    return emit_llvm_ir
 
 
 DEFECTS = (

@@ -84,7 +84,7 @@ DEFECTS = (
     Defect(
         "the last copy of an unrolled loop is missing",
         of="unroll_loops", home="loops.unroll_loops",
-        line="for at in range(extent):", instead="for at in range(extent - 1):",
+        line="for number in range(extent):", instead="for number in range(extent - 1):",
         schedule="steps",
     ),
     Defect(

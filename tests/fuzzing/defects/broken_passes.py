@@ -40,8 +40,8 @@ DEFECTS = (
     Defect(
         "copies of an unrolled loop begin at 0",
         of="unroll_loops", home="loops.unroll_loops",
-        line="values = {loop.var: add(loop.start, index(at))}",
-        instead="values = {loop.var: index(at)}",
+        line="values = {loop.var: add(loop.start, index(number))}",
+        instead="values = {loop.var: index(number)}",
     ),
     Defect(
         "a block runs where its condition does not hold",
