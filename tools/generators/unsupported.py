@@ -159,7 +159,7 @@ SECTIONS: dict[str, dict[str, str]] = {
         "lower.insert_sync.barrier": "barriers, and exchanges of values, where not all threads of a block "
         "get",
         "lower.insert_sync.wait": "a wait in a loop over threads for asynchronous copies that began "
-        "before it",
+        "before it, without a barrier after the wait",
     },
     "At run time": {
         "target.vscale": "scalable vectors on a target without them that has the option `vscale=none`",

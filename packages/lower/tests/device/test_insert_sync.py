@@ -202,6 +202,7 @@ WAITS = {
         "    T.commit_group()",
     ),
     "a wait for earlier copies": (*COPY, "T.commit_group()", *COPY[:1], "    T.wait_group(1)", *READ),
+    "a barrier after the read": (*COPY, "T.commit_group()", *READ, "    T.barrier()"),
 }  # fmt: skip
 
 
@@ -230,6 +231,19 @@ WAITED = {
         *(f"    {line}" for line in (*IN_ONE_LOOP, "    T.barrier()")),
     ),
     "outside and inside": (*COPY, "T.commit_group()", "T.wait_group(0)", *READ),
+    "before a barrier": (*COPY, "T.commit_group()", *READ[:2], "    T.barrier()", READ[2]),
+    "before a barrier, for one group": (
+        *(*COPY, "T.commit_group()", "T.commit_group()"),
+        *(READ[0], "    T.wait_group(1)", "    T.barrier()", READ[2]),
+    ),
+    "before a barrier in each iteration, which copies for the next one": (
+        "for i in T.serial(n):",
+        *(f"    {line}" for line in (*COPY, "    T.commit_group()", "    for j in T.serial(2):")),
+        *(f"            {line}" for line in ("T.wait_group(0)", "T.barrier()", "Y[t] = S[7 - t]")),
+        *(f"            {line}" for line in ("T.barrier()", "if j < 1:")),
+        *(f"            {line}" for line in ("    with T.async_copy():", "        S[t] = X[t]")),
+        "            T.commit_group()",
+    ),
 }
 
 

@@ -1,7 +1,8 @@
 """Requires that threads of a kernel wait for asynchronous copies where a barrier can follow the wait.
 
 A barrier that the loop over threads needs, since it reads what other threads have copied, stands before the
-loop. A wait inside of the loop would come after it: each thread would know of its own copies only.
+loop. A wait inside of the loop would come after it: each thread would know of its own copies only, unless a
+barrier directly follows the wait.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from msgspec.structs import replace
 
 from gossamer_ir.core.statement_kinds import Body, effects_of
 from gossamer_ir.errors import UnsupportedError
-from gossamer_ir.nodes import AsyncCopy, CommitGroup, For, Function, Stmt, WaitGroup
+from gossamer_ir.nodes import AsyncCopy, Barrier, CommitGroup, For, Function, Stmt, WaitGroup
 from gossamer_ir.traversal.walk import contains
 from gossamer_lower.device.kernel_functions import thread_loops
 
@@ -33,7 +34,7 @@ _Copies: TypeAlias = frozenset[_Copy]
 # Other statements: they wait for no copies.
 def require_waits_after_copies(kernel: Function) -> None:
     """Raise `UnsupportedError` (`lower.insert_sync.wait`) for a wait in loops over all threads of a kernel
-    if copies that began before these loops may be among those that it waits for.
+    if copies that began before these loops may be among those that it waits for, and no barrier follows it.
 
     >>> from gossamer_ir.core.build import ZERO, index
     >>> def loop(var_name, *body):
@@ -56,9 +57,13 @@ class _CopyTracker:
         self._name = kernel.name
         self._axes = {loop.thread for loop in thread_loops(kernel.body)}
 
-    def after_all(self, body: Iterable[Stmt], copies: _Copies, threads: tuple[For, ...]) -> _Copies:
+    def after_all(
+        self, body: tuple[Stmt, ...], copies: _Copies, threads: tuple[For, ...]
+    ) -> _Copies:
         """Return the copies that may be unfinished after statements in some loops over threads."""
-        for stmt in body:
+        for stmt, following in zip(body, (*body[1:], None), strict=False):
+            if isinstance(stmt, WaitGroup) and not isinstance(following, Barrier):
+                self._require_begun_inside(copies, threads)
             copies = self._after(stmt, copies, threads)
         return copies
 
@@ -70,7 +75,7 @@ class _CopyTracker:
             case CommitGroup():
                 return frozenset([replace(copy, is_committed=True) for copy in copies])
             case WaitGroup():
-                return self._after_wait(stmt, copies, threads)
+                return copies if stmt.pending else _uncommitted(copies)
         if not contains((AsyncCopy, CommitGroup, WaitGroup), stmt):
             return copies
         inner = (*threads, stmt) if isinstance(stmt, For) and stmt.thread is not None else threads
@@ -88,7 +93,7 @@ class _CopyTracker:
             after |= before
         return _with_origin(after, is_from_outside=False) if is_first_inside else after
 
-    def _after_wait(self, wait: WaitGroup, copies: _Copies, threads: tuple[For, ...]) -> _Copies:
+    def _require_begun_inside(self, copies: _Copies, threads: tuple[For, ...]) -> None:
         if self._has_all_axes(threads) and any(copy.is_from_outside for copy in copies):
             raise UnsupportedError(
                 "lower.insert_sync.wait",
@@ -97,9 +102,6 @@ class _CopyTracker:
                 "loop, too.",
                 hint="Put 'T.wait_group' before the loop over threads, or begin the copies in the loop.",
             )
-        if wait.pending:
-            return copies
-        return frozenset([copy for copy in copies if not copy.is_committed])
 
     def _after_body(
         self, body: Body, copies: _Copies, threads: tuple[For, ...], *, is_repeated: bool
@@ -117,3 +119,7 @@ class _CopyTracker:
 
 def _with_origin(copies: _Copies, *, is_from_outside: bool) -> _Copies:
     return frozenset([replace(copy, is_from_outside=is_from_outside) for copy in copies])
+
+
+def _uncommitted(copies: _Copies) -> _Copies:
+    return frozenset([copy for copy in copies if not copy.is_committed])
