@@ -49,7 +49,7 @@ def test_a_primitive_without_a_generator_of_its_own_is_drawn_by_its_signature():
 def test_sequences_change_no_meaning():
     tally = Sequences()
     for number in range(25):
-        judge(number, tally, seed="tests", native=0.2)
+        judge(number, tally, seed="sequences", native=0.2)
     assert tally.failures == []
     assert tally.steps >= step_sequences.ENOUGH_STEPS
     assert len(tally.accepted) > 20
