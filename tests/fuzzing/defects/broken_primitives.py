@@ -253,6 +253,6 @@ DEFECTS = (
         of="prefetch", home="primitives.loops.prefetch",
         line="    _require_allocated_outside(target, cursor)\n",
         instead="",
-        along=("cache_read",),
+        along=("cache_read", "compute_at"),
     ),
 )  # fmt: skip
