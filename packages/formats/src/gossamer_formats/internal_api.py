@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from gossamer_formats.registry.operators import find_operator, ignored_operators
     from gossamer_formats.tensors.replace_values import replace_values
     from gossamer_formats.tensors.scipy_own_format import borrow_in_own_format
-    from gossamer_formats.tensors.sparse_tensor import MATRIX_IN_CSR
     from gossamer_formats.value_dtypes import (
         NUMPY_DTYPES,
         VALUE_DTYPES,
@@ -38,7 +37,6 @@ _HOMES = {
     "COMPOSABLE_FORMATS": "gossamer_formats.registry.composable_formats",
     "FORMATS": "gossamer_formats.registry.formats",
     "INDEX_DTYPES": "gossamer_formats.checks.array_checks",
-    "MATRIX_IN_CSR": "gossamer_formats.tensors.sparse_tensor",
     "MAX_FORMATS": "gossamer_formats.description_sizes",
     "MemoKey": "gossamer_formats.memo",
     "NAMED_FILE_FORMATS": "gossamer_formats.io.file_formats.by_suffix",
@@ -67,7 +65,6 @@ __all__ = [
     "COMPOSABLE_FORMATS",
     "FORMATS",
     "INDEX_DTYPES",
-    "MATRIX_IN_CSR",
     "MAX_FORMATS",
     "MemoKey",
     "NAMED_FILE_FORMATS",

@@ -10,7 +10,7 @@ from gossamer_llvm import (
     Abi,
     WarpLoad,
     WarpProduct,
-    emit,
+    emit_llvm_ir,
     nvptx_lowering,
     warp_instruction_of,
     warp_loop,
@@ -46,5 +46,5 @@ def test_annotations_that_describe_no_instruction_are_refused(module, annotation
     loop = replace(warp_loop("i", PRODUCT, (STORE,)), annotations=annotations)
     abi = Abi("nvptx64-nvidia-cuda", is_device=True)
     with pytest.raises(UnsupportedError, match="annotations of loop 'i'") as caught:
-        emit(module(loop), abi=abi, lowering=nvptx_lowering(has_async_copies=False))
+        emit_llvm_ir(module(loop), abi=abi, lowering=nvptx_lowering(has_async_copies=False))
     assert caught.value.code == "llvm.warp_instruction"
