@@ -20,7 +20,7 @@ from gossamer_tune.properties.matrix_properties import MatrixProperties, schedul
 MIN_FILL = 0.3
 """Blocks with less elements than this fraction of their slots are not considered."""
 
-SLOT_CYCLES = PerCpu(0.15, 0.2, 0.4)
+SLOT_CYCLES = PerCpu(0.15, 0.2, 0.3)
 """Cycles for the multiply-add of a slot and a vector in registers.
 
 Fitted, as the two costs below, to all matrices of the benchmark in blocks of 2 to 16, with 32 to 512 features
