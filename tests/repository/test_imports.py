@@ -219,6 +219,7 @@ def test_private_names_of_other_distributions_are_not_used(distribution, tmp_pat
             "torch._C._are_functorch_transforms_active",
             "torch._C._autograd",
             "torch._C._autograd._profiler_enabled",
+            "torch._C._dispatch_tls_is_dispatch_key_excluded",
             "torch._C._functorch",
             "torch._C._get_tracing_state",
             "torch._C._len_torch_dispatch_stack",

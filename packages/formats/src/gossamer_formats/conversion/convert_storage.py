@@ -57,7 +57,7 @@ def convert_storage(
     (array([-1,  1], dtype=int32), array([6., 0., 0., 5.]), array([ 1, -1, -1,  0]))
     """
     try:
-        return _converted(source, destination, options)
+        return _convert(source, destination, options)
     except MemoryError as error:
         raise _memory_error(source, destination, error) from error
 
@@ -72,7 +72,7 @@ def _memory_error(source: Storage, destination: Destination, error: MemoryError)
     )
 
 
-def _converted(
+def _convert(
     source: Storage, destination: Destination, options: ConversionOptions
 ) -> ConvertedStorage:
     history = conversion_history(source, destination, options)

@@ -57,6 +57,7 @@ class _CopyTracker:
         self._name = kernel.name
         self._axes = {loop.thread for loop in thread_loops(kernel.body)}
 
+    # Other statements: only a wait needs a barrier after it.
     def after_all(
         self, body: tuple[Stmt, ...], copies: _Copies, threads: tuple[For, ...]
     ) -> _Copies:
@@ -75,7 +76,7 @@ class _CopyTracker:
             case CommitGroup():
                 return frozenset([replace(copy, is_committed=True) for copy in copies])
             case WaitGroup():
-                return copies if stmt.pending else _uncommitted(copies)
+                return copies if stmt.pending else _uncommitted_copies(copies)
         if not contains((AsyncCopy, CommitGroup, WaitGroup), stmt):
             return copies
         inner = (*threads, stmt) if isinstance(stmt, For) and stmt.thread is not None else threads
@@ -121,5 +122,5 @@ def _with_origin(copies: _Copies, *, is_from_outside: bool) -> _Copies:
     return frozenset([replace(copy, is_from_outside=is_from_outside) for copy in copies])
 
 
-def _uncommitted(copies: _Copies) -> _Copies:
+def _uncommitted_copies(copies: _Copies) -> _Copies:
     return frozenset([copy for copy in copies if not copy.is_committed])
