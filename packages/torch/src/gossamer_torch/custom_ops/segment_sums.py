@@ -8,18 +8,20 @@ computed in parallel by a product with a matrix of ones, whose pattern is made o
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Hashable, Iterator
+from functools import partial
 from itertools import pairwise
+from typing import TypeVar
 
 import numpy as np
 import torch
 
 import gossamer as gs
 from gossamer_ir.errors import ArgumentError
+from gossamer_ir.support.arrays import Array
 from gossamer_torch.checks import require_indices
 from gossamer_torch.custom_ops.device_products import product_over_pattern
 from gossamer_torch.custom_ops.grouped_outer_products import (
-    OuterGroups,
     outer_products_in_groups,
     sums_of_outer_products,
 )
@@ -35,6 +37,8 @@ from gossamer_torch.kept_results import memoize_with
 from gossamer_torch.numpy_views import shared_array, tensor_of
 from gossamer_torch.patterns import CheckedPattern
 from gossamer_torch.program_dtypes import computed_dtype
+
+G = TypeVar("G")
 
 CHUNK = 16384
 """Rows that are gathered before they are multiplied: with 32 features in float32 they have 2 megabytes."""
@@ -188,27 +192,22 @@ def _grouped_sums(
 ) -> torch.Tensor:
     """Return the sums by groups of products, which are made once for the tensors of indices and the rows of a
     panel: these depend on the number of threads."""
-    count = len(x) if sources is None else len(sources)
     panel = rows_of_panel(rows)
 
-    def make() -> Groups:
-        # Checked where groups are made, and so once: groups are made again if one of the tensors has changed.
-        bounds = _required_bounds(offsets, count)
-        _require_rows(sources, len(x), targets, rows)
-        in_order = np.arange(count)
+    def make(bounds: Array, target_rows: Array, source_rows: Array) -> Groups:
+        segments = bounds.size - 1
         return products_in_groups(
-            np.repeat(np.arange(len(bounds) - 1), np.diff(bounds)),
-            in_order if targets is None else shared_array(targets),
-            in_order if sources is None else shared_array(sources),
-            count=len(bounds) - 1,
+            np.repeat(np.arange(segments), np.diff(bounds)),
+            target_rows,
+            source_rows,
+            count=segments,
             rows=rows,
             columns=len(x),
             panel=panel,
         )
 
-    tensors = [index for index in (targets, sources, offsets) if index is not None]
-    what = ("groups", targets is None, sources is None, rows, len(x), panel)
-    groups = memoize_with(tensors, what, make)
+    what = ("groups", rows, len(x), panel)
+    groups = _kept_groups(what, make, sources, targets, offsets, columns=len(x), rows=rows)
     return sums_of_groups(x, weights, groups, rows)
 
 
@@ -220,31 +219,41 @@ def _grouped_outer_products(
     offsets: torch.Tensor,
 ) -> torch.Tensor:
     """Return the sums of outer products by groups, which are made once for the tensors of indices."""
-    count = len(x) if sources is None else len(sources)
-
-    def make() -> OuterGroups:
-        bounds = np.array(_required_bounds(offsets, count))
-        _require_rows(sources, len(x), targets, len(y))
-        in_order = np.arange(count)
-        return outer_products_in_groups(
-            bounds,
-            in_order if targets is None else shared_array(targets),
-            in_order if sources is None else shared_array(sources),
-            columns=len(x),
-        )
-
-    tensors = [index for index in (targets, sources, offsets) if index is not None]
-    what = ("outer groups", targets is None, sources is None, len(x), len(y))
-    groups = memoize_with(tensors, what, make)
+    make = partial(outer_products_in_groups, columns=len(x))
+    what = ("outer groups", len(y), len(x))
+    groups = _kept_groups(what, make, sources, targets, offsets, columns=len(x), rows=len(y))
     return sums_of_outer_products(x, y, groups, len(offsets) - 1)
 
 
-def _require_rows(
-    sources: torch.Tensor | None, columns: int, targets: torch.Tensor | None, rows: int
-) -> None:
-    for name, index, size in (("sources", sources, columns), ("targets", targets, rows)):
-        if index is not None:
-            require_indices(name, index, size)
+def _kept_groups(
+    what: tuple[Hashable, ...],
+    make: Callable[[Array, Array, Array], G],
+    sources: torch.Tensor | None,
+    targets: torch.Tensor | None,
+    offsets: torch.Tensor,
+    *,
+    columns: int,
+    rows: int,
+) -> G:
+    """Return the groups that `make` returns for the bounds of segments, and for the target and the source of
+    each product. They are made again if one of the tensors has changed, and so the tensors are checked there
+    only. Sources are below `columns`, targets below `rows`."""
+    count = columns if sources is None else len(sources)
+
+    def make_checked() -> G:
+        bounds = np.array(_required_bounds(offsets, count))
+        for name, index, size in (("sources", sources, columns), ("targets", targets, rows)):
+            if index is not None:
+                require_indices(name, index, size)
+        in_order = np.arange(count)
+        return make(
+            bounds,
+            in_order if targets is None else shared_array(targets),
+            in_order if sources is None else shared_array(sources),
+        )
+
+    tensors = [index for index in (targets, sources, offsets) if index is not None]
+    return memoize_with(tensors, (*what, targets is None, sources is None), make_checked)
 
 
 def _rows_at(x: torch.Tensor, index: torch.Tensor | None, chunk: slice) -> torch.Tensor:
