@@ -203,8 +203,17 @@ def _keys_of(tensor: torch.Tensor) -> _Keys:
 
 
 def _end_results(keys: set[_Key]) -> None:
-    for key in keys:
-        _kept.pop(key, None)
+    for key in [*keys]:
+        _drop(key)
+
+
+def _drop(key: _Key) -> None:
+    """End a result. Its tensors forget the key: one that lives long may have results with many others."""
+    kept = _kept.pop(key, None)
+    for reference, _ in kept.sources if kept is not None else ():
+        source = reference()
+        if source is not None:
+            _keys_of(source).keys.discard(key)
 
 
 def _drop_moved(tensor: torch.Tensor) -> None:
@@ -214,4 +223,4 @@ def _drop_moved(tensor: torch.Tensor) -> None:
         kept = _kept.get(key)
         if kept is None or kept.has_moved():
             keys.discard(key)
-            _kept.pop(key, None)
+            _drop(key)

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 import torch
 
 import gossamer as gs
 from gossamer_backend.call.threads import reset_num_threads
 from gossamer_torch import gather_multiply_scatter
-from gossamer_torch.custom_ops import segment_sums
-from gossamer_torch.custom_ops.grouped_outer_products import outer_products_in_groups
+from gossamer_torch.custom_ops.grouped_outer_products import (
+    CHUNK_PRODUCTS,
+    outer_products_in_groups,
+)
 from gossamer_torch.custom_ops.grouped_products import (
     LEAST_ROWS_OF_PANEL,
     ROWS_OF_PANEL,
@@ -104,22 +107,38 @@ def test_gradients_of_segments_are_those_of_float64(features, outputs, dtype, in
     torch.testing.assert_close(result.double(), expected, rtol=tolerance, atol=tolerance)
 
 
-def test_rows_that_are_not_finite_are_those_of_their_segment_only():
+@pytest.mark.parametrize("row", [3, 4, 5])
+@pytest.mark.parametrize(
+    ("x_value", "y_value"), [(torch.inf, 1.0), (1.0, torch.inf), (1.0, torch.nan)]
+)
+def test_rows_that_are_not_finite_are_those_of_their_segment_only(row, x_value, y_value):
     offsets, in_order = torch.tensor([0, 3, 6]), torch.arange(6)
-    for x_value, y_value in ((torch.inf, 1.0), (1.0, torch.nan)):
-        x, y = torch.ones(6, 3), torch.ones(6, 4)
-        x[4, 1], y[4, 2] = x_value, y_value
-        result = segment_products(x, y, in_order, in_order, offsets)
-        expected = torch.stack([x[:3].T @ y[:3], x[3:].T @ y[3:]])
-        torch.testing.assert_close(result, expected, equal_nan=True)
+    x, y = torch.ones(6, 3), torch.ones(6, 4)
+    x[row, 1], y[row, 2] = x_value, y_value
+    result = segment_products(x, y, in_order, in_order, offsets)
+    expected = torch.stack([x[:3].T @ y[:3], x[3:].T @ y[3:]])
+    torch.testing.assert_close(result, expected, equal_nan=True)
 
 
-def test_long_segments_have_several_groups():
-    numbers = torch.arange(PRODUCTS).numpy()
-    groups = outer_products_in_groups(
-        torch.tensor([0, PRODUCTS]).numpy(), numbers, numbers, columns=PRODUCTS
-    )
-    assert groups.segments.tolist() == [0] * -(-PRODUCTS // groups.rows.shape[1])
+def test_long_segments_have_several_chunks_and_no_group_is_filled_up():
+    bounds = np.array([0, CHUNK_PRODUCTS + 1, CHUNK_PRODUCTS + 1, CHUNK_PRODUCTS + 2])
+    numbers = np.arange(bounds[-1])
+    groups = outer_products_in_groups(bounds, numbers, numbers, group_rows=CHUNK_PRODUCTS // 2)
+    assert groups.segments.tolist() == [0, 0, 2]
+    assert groups.chunk_indptr.tolist() == [0, 2, 3, 4]
+    lengths = [CHUNK_PRODUCTS // 2, CHUNK_PRODUCTS // 2, 1, 1]
+    assert np.diff(groups.indptr).tolist() == lengths
+    assert groups.rows.tolist() == groups.columns.tolist() == numbers.tolist()
+
+
+@pytest.mark.parametrize("counts", [[1] * 9, [3, 1, 2], [1, 0, 1]])
+def test_segments_of_few_products_are_those_of_float64(counts):
+    x, y = torch.randn(sum(counts), 3), torch.randn(sum(counts), 5)
+    offsets = torch.tensor([0, *counts]).cumsum(0)
+    parts = zip(x.double().split(counts), y.double().split(counts), strict=True)
+    expected = torch.stack([left.T @ right for left, right in parts])
+    result = segment_products(x, y, None, None, offsets)
+    torch.testing.assert_close(result.double(), expected, rtol=1e-5, atol=1e-5)
 
 
 def test_sums_of_groups_are_added_in_several_steps(monkeypatch):
@@ -127,13 +146,4 @@ def test_sums_of_groups_are_added_in_several_steps(monkeypatch):
     offsets = torch.searchsorted(NUMBERS, torch.arange(SEGMENTS + 1))
     expected = segment_products(x, y, None, None, offsets)
     monkeypatch.setattr("gossamer_torch.custom_ops.grouped_outer_products._SUM_BYTES", 24 * 7)
-    torch.testing.assert_close(segment_products(x, y, None, None, offsets), expected)
-
-
-def test_long_segments_are_multiplied_one_by_one(monkeypatch):
-    x, y = torch.randn(PRODUCTS, 2), torch.randn(PRODUCTS, 3)
-    offsets = torch.searchsorted(NUMBERS, torch.arange(SEGMENTS + 1))
-    expected = segment_products(x, y, None, None, offsets)
-    monkeypatch.setattr(segment_sums, "MAX_MEAN_SEGMENT", PRODUCTS // SEGMENTS - 1)
-    monkeypatch.delattr(segment_sums, "_grouped_outer_products")
     torch.testing.assert_close(segment_products(x, y, None, None, offsets), expected)

@@ -23,6 +23,7 @@ from gossamer_torch.checks import require_indices
 from gossamer_torch.custom_ops.device_products import product_over_pattern
 from gossamer_torch.custom_ops.grouped_outer_products import (
     outer_products_in_groups,
+    rows_of_group,
     sums_of_outer_products,
 )
 from gossamer_torch.custom_ops.grouped_products import (
@@ -42,11 +43,6 @@ G = TypeVar("G")
 
 CHUNK = 16384
 """Rows that are gathered before they are multiplied: with 32 features in float32 they have 2 megabytes."""
-
-MAX_MEAN_SEGMENT = 2048
-"""The mean number of products of a segment up to which one kernel computes the gradients of all matrices:
-it is 1.65 times as fast as a product for each segment with 300 products and 32 features, and 0.9 times as
-fast with 20,000 (measured on Zen 3)."""
 
 
 def _new_sums(
@@ -151,8 +147,7 @@ def segment_products(
     """Return for each segment the sum of `x[sources[e]].T @ y[targets[e]]`: the gradient of its weights."""
     shape = (len(offsets) - 1, x.shape[1], y.shape[1])
     count = len(x) if sources is None else len(sources)
-    has_short_segments = count <= MAX_MEAN_SEGMENT * shape[0]
-    if x.device.type == "cpu" and has_short_segments and has_small_matrices(shape, x.dtype):
+    if x.device.type == "cpu" and has_small_matrices(shape, x.dtype):
         return _grouped_outer_products(x, y, sources, targets, offsets)
     result = x.new_zeros(shape)
     for segment, chunk in _chunks(offsets, count):
@@ -219,8 +214,9 @@ def _grouped_outer_products(
     offsets: torch.Tensor,
 ) -> torch.Tensor:
     """Return the sums of outer products by groups, which are made once for the tensors of indices."""
-    make = partial(outer_products_in_groups, columns=len(x))
-    what = ("outer groups", len(y), len(x))
+    group_rows = rows_of_group((x.shape[1] + y.shape[1]) * x.element_size())
+    make = partial(outer_products_in_groups, group_rows=group_rows)
+    what = ("outer groups", len(y), len(x), group_rows)
     groups = _kept_groups(what, make, sources, targets, offsets, columns=len(x), rows=len(y))
     return sums_of_outer_products(x, y, groups, len(offsets) - 1)
 
