@@ -299,11 +299,11 @@ def test_scratch_memory_comes_from_the_context_and_is_kept_by_a_bound_call():
 def test_a_plan_takes_arrays_of_the_device_and_leaves_others():
     plan = shift().plan(pointers=(), scalars=("n",), passed=("x", "y"))
     fixed = fixed_arguments((), (6,))
-    y = plan.run(fixed, to_device(numbers()), None)
+    y = plan.run(fixed, (to_device(numbers()),), None)
     DEFAULT.synchronize()
     np.testing.assert_array_equal(to_host(y), shifted(numbers()))
-    assert plan.run(fixed, numbers(), None) is None
-    assert plan.run(fixed, to_device(numbers(5)), None) is None
+    assert plan.run(fixed, (numbers(),), None) is None
+    assert plan.run(fixed, (to_device(numbers(5)),), None) is None
 
 
 GUARDED = """

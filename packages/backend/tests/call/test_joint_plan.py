@@ -46,11 +46,11 @@ def test_all_kernels_run_on_the_arrays_of_a_call(calls):
     plan = JointPlan(calls, passed=("x", "y"), prepare=set_zero)
     for start in (0.0, 10.0):
         y = np.full(3, 7.0)
-        assert plan.run(np.arange(3) + start, y) is y
+        assert plan.run((np.arange(3) + start,), y) is y
         np.testing.assert_array_equal(y, 6 * (np.arange(3) + start))
-        np.testing.assert_array_equal(plan.run(np.arange(3) + start, None), y)
+        np.testing.assert_array_equal(plan.run((np.arange(3) + start,), None), y)
     adding = JointPlan(calls, passed=("x", "y"))
-    np.testing.assert_array_equal(adding.run(np.ones(3), np.ones(3)), 7)
+    np.testing.assert_array_equal(adding.run((np.ones(3),), np.ones(3)), 7)
 
 
 LEFT_TO_THE_CALLER = {
@@ -68,7 +68,7 @@ def test_unusual_arrays_are_left_to_the_caller(calls, name):
     x, y = LEFT_TO_THE_CALLER[name]
     plan = JointPlan(calls, passed=("x", "y"), prepare=set_zero)
     before = np.array(y)
-    assert plan.run(x, y) is None
+    assert plan.run((x,), y) is None
     np.testing.assert_array_equal(y, before)
 
 
@@ -76,9 +76,9 @@ def test_an_output_that_overlaps_another_array_is_left_to_the_caller(make_kernel
     kernel, memory = make_kernel(ADD, add), np.zeros(12)
     call = kernel.bind(x=np.zeros(3), y=np.zeros(3), w=memory[:4])
     plan = JointPlan([call], passed=("x", "y"))
-    assert plan.run(np.ones(3), memory[3:6]) is None
-    assert plan.run(memory[4:7], memory[6:9]) is None
-    assert plan.run(memory[4:7], memory[7:10]) is not None
+    assert plan.run((np.ones(3),), memory[3:6]) is None
+    assert plan.run((memory[4:7],), memory[6:9]) is None
+    assert plan.run((memory[4:7],), memory[7:10]) is not None
 
 
 def test_arrays_of_the_calls_are_kept_but_not_those_that_are_passed(make_kernel):
@@ -90,7 +90,7 @@ def test_arrays_of_the_calls_are_kept_but_not_those_that_are_passed(make_kernel)
     gc.collect()
     assert passed() is None
     assert operand() is not None
-    np.testing.assert_array_equal(plan.run(np.ones(3), np.zeros(3)), 2)
+    np.testing.assert_array_equal(plan.run((np.ones(3),), np.zeros(3)), 2)
 
 
 def test_a_status_becomes_the_error_of_its_kernel(make_kernel, calls):
@@ -102,7 +102,7 @@ def test_a_status_becomes_the_error_of_its_kernel(make_kernel, calls):
     call = failing.bind(x=np.zeros(3), y=np.zeros(3), w=np.ones(2))
     plan = JointPlan([calls[0], call], passed=("x", "y"))
     with pytest.raises(ArgumentError, match="'W' out of bounds"):
-        plan.run(np.ones(3), np.zeros(3))
+        plan.run((np.ones(3),), np.zeros(3))
 
 
 def test_the_first_parameters_of_all_kernels_are_passed(make_kernel, calls):

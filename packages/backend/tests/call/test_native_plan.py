@@ -44,13 +44,17 @@ def fixed():
 
 
 def test_each_call_has_arrays_of_its_own(plan, fixed):
-    assert plan.inputs == 1
     for start in (0.0, 10.0):
         y = np.zeros(3)
-        assert plan.run(fixed, np.arange(3) + start, y) is y
+        assert plan.run(fixed, (np.arange(3) + start,), y) is y
         np.testing.assert_array_equal(y, [2 + start, start, 1 + start])
-        fresh = plan.run(fixed, np.arange(3) + start, None)
+        fresh = plan.run(fixed, (np.arange(3) + start,), None)
         np.testing.assert_array_equal(fresh, y)
+
+
+@pytest.mark.parametrize("inputs", [(), (np.arange(3.0), np.arange(3.0))])
+def test_another_number_of_inputs_is_left_to_the_caller(plan, fixed, inputs):
+    assert plan.run(fixed, inputs, None) is None
 
 
 def read_only(array):
@@ -90,12 +94,12 @@ LEFT_TO_THE_CALLER = {
 def test_unusual_arrays_are_left_to_the_caller(plan, fixed, name):
     x, y = LEFT_TO_THE_CALLER[name]
     before = np.array(y)
-    assert plan.run(fixed, x, y) is None
+    assert plan.run(fixed, (x,), y) is None
     np.testing.assert_array_equal(y, before)
 
 
 def test_a_read_only_operand_is_usual(plan, fixed):
-    np.testing.assert_array_equal(plan.run(fixed, read_only(np.arange(3.0)), None), [2, 0, 1])
+    np.testing.assert_array_equal(plan.run(fixed, (read_only(np.arange(3.0)),), None), [2, 0, 1])
 
 
 def test_arguments_are_checked_directly_before_each_run(plan):
@@ -107,33 +111,33 @@ def test_arguments_are_checked_directly_before_each_run(plan):
         return verdict[0]
 
     fixed = fixed_arguments((POSITIONS, np.zeros(5)), (3, 7), check=check)
-    assert plan.run(fixed, GOOD, None) is not None
+    assert plan.run(fixed, (GOOD,), None) is not None
     verdict[0] = False
     y = np.full(3, 7.0)
-    assert plan.run(fixed, GOOD, y) is None
+    assert plan.run(fixed, (GOOD,), y) is None
     np.testing.assert_array_equal(y, 7)
     assert seen == [fixed, fixed]
-    assert plan.run(fixed, GOOD[::-1], None) is None
+    assert plan.run(fixed, (GOOD[::-1],), None) is None
     assert len(seen) == 2, "arrays that the plan refuses are not its business"
 
 
 def test_empty_arrays_are_left_to_the_caller(plan):
     fixed = fixed_arguments((np.empty(0, np.int32), np.empty(0)), (0, 0))
-    assert plan.run(fixed, np.empty(0), None) is None
-    assert plan.run(fixed, np.empty(0), np.empty(0)) is None
+    assert plan.run(fixed, (np.empty(0),), None) is None
+    assert plan.run(fixed, (np.empty(0),), np.empty(0)) is None
 
 
 def test_an_output_that_overlaps_another_array_is_left_to_the_caller(plan):
     memory = np.zeros(8)
     for shift in (-2, -1, 0, 1, 2):
         x, y = memory[2:5], memory[2 + shift : 5 + shift]
-        assert plan.run(fixed_arguments((POSITIONS, np.zeros(5)), (3, 7)), x, y) is None
-    apart = plan.run(fixed_arguments((POSITIONS, np.zeros(5)), (3, 7)), memory[:3], memory[3:6])
+        assert plan.run(fixed_arguments((POSITIONS, np.zeros(5)), (3, 7)), (x,), y) is None
+    apart = plan.run(fixed_arguments((POSITIONS, np.zeros(5)), (3, 7)), (memory[:3],), memory[3:6])
     assert apart is not None
     both = np.zeros(4)
     positions = both.view(np.int32)[:3]
-    assert plan.run(fixed_arguments((positions, np.zeros(5)), (3, 7)), GOOD, both[:3]) is None
-    assert plan.run(fixed_arguments((POSITIONS, both), (3, 7)), GOOD, both[1:]) is None
+    assert plan.run(fixed_arguments((positions, np.zeros(5)), (3, 7)), (GOOD,), both[:3]) is None
+    assert plan.run(fixed_arguments((POSITIONS, both), (3, 7)), (GOOD,), both[1:]) is None
 
 
 @pytest.mark.parametrize("passed", [("n", "y"), ("p", "y"), ("absent", "y"), ("y", "x"), ("y",)])
@@ -160,8 +164,8 @@ def test_shapes_may_be_linear_in_a_size(make_kernel):
     kernel = make_kernel(signature, lambda x, y, n, workspace: 0)
     plan = kernel.plan(pointers=(), scalars=("n",), passed=("x", "y"))
     fixed = fixed_arguments((), (3,))
-    assert plan.run(fixed, np.ones((7, 4)), None).shape == (3,)
-    assert plan.run(fixed, np.ones((6, 4)), None) is None
+    assert plan.run(fixed, (np.ones((7, 4)),), None).shape == (3,)
+    assert plan.run(fixed, (np.ones((6, 4)),), None) is None
 
 
 @pytest.mark.parametrize(
@@ -176,7 +180,7 @@ def test_a_status_becomes_an_error(make_kernel, fixed, status, error, text):
     kernel = make_kernel(GATHER, fail, bounds_checked_buffers=("X",))
     plan = kernel.plan(pointers=("p", "q"), scalars=("n", "m"), passed=("x", "y"))
     with pytest.raises(error, match=text):
-        plan.run(fixed, np.ones(3), np.ones(3))
+        plan.run(fixed, (np.ones(3),), np.ones(3))
 
 
 def test_each_thread_has_a_workspace_of_its_own(make_kernel, fixed):
@@ -192,8 +196,8 @@ def test_each_thread_has_a_workspace_of_its_own(make_kernel, fixed):
     kept = threading.Barrier(2)
 
     def call():
-        plan.run(fixed, np.ones(3), None)
-        plan.run(fixed, np.ones(3), None)
+        plan.run(fixed, (np.ones(3),), None)
+        plan.run(fixed, (np.ones(3),), None)
         kept.wait()
 
     threads = [threading.Thread(target=call) for _ in range(2)]

@@ -5,10 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from gossamer_backend.arguments.size_equations import evaluate_size
 from gossamer_backend.compiled_checks.array_test import ArrayTest
 from gossamer_backend.compiled_checks.check_program import program_of_checks
 from gossamer_ir.interchange.serialization import dumps, loads
 from gossamer_ir.interpret import GuardFailed, run
+from gossamer_ir.nodes import For
+from gossamer_ir.traversal.walk import collect
 
 OFFSETS = ArrayTest("int32", order="sorted")
 
@@ -33,6 +36,29 @@ def passes(tests, *arrays, **values):
 def test_a_range(values, expected):
     tests = (ArrayTest("int32", is_in_range=True),)
     assert passes(tests, values, low0=2, last0=5) == expected
+
+
+@pytest.mark.parametrize(("count", "vectors"), [(1, 1), (32, 1), (33, 2), (4096, 128), (9000, 128)])
+def test_a_chunk_has_as_many_vectors_as_the_array_fills(count, vectors):
+    module = program_of_checks((ArrayTest("int32", is_in_range=True),))
+    [loop] = [loop for loop in collect(For, *module.functions[0].body) if loop.var == "t"]
+    assert evaluate_size(loop.extent, {"c": 0, "n0": count}, arrays={}) == vectors
+
+
+def test_the_last_chunk_has_only_the_vectors_that_are_left():
+    module = program_of_checks((OFFSETS,))
+    [loop] = [loop for loop in collect(For, *module.functions[0].body) if loop.var == "t"]
+    assert evaluate_size(loop.extent, {"c": 2, "n0": 2 * 4096 + 40}, arrays={}) == 2
+
+
+@pytest.mark.parametrize("size", [1, 31, 4095, 4096, 4097, 8192, 8200])
+@pytest.mark.parametrize("place", [0, -1])
+def test_a_wrong_value_is_found_in_any_vector(size, place):
+    values = np.zeros(size, np.int32)
+    tests = (ArrayTest("int32", is_in_range=True),)
+    assert passes(tests, values, low0=0, last0=5)
+    values[place] = 6
+    assert not passes(tests, values, low0=0, last0=5)
 
 
 @pytest.mark.parametrize(

@@ -19,8 +19,12 @@ import pytest
 from msgspec.structs import replace
 
 from gossamer.compilation.build_kernels import KERNELS
+from gossamer.operator_calls.operator_kernels import KernelSpec, kernel_for
+from gossamer.operator_calls.operator_program import Variant
+from gossamer.operators.spmm import PROGRAM as PROGRAM_OF_SPMM
 from gossamer_backend import ArtifactCache
 from gossamer_backend.cache.entry import pack_entry
+from gossamer_ir.interchange.records import Stats
 from gossamer_ir.script import parse_module
 
 pytestmark = pytest.mark.unserialized
@@ -236,6 +240,29 @@ def test_an_intact_entry_that_the_backend_refuses_is_made_again(store, change):
     assert not backend.is_cached
     assert backend.kernel.artifact.backend_version == artifact.backend_version
     assert build().is_cached
+
+
+def build_for_rows_of(elements):
+    stats = Stats(1024, 1024, 1024 * elements, longest_row=64, empty_rows=0)
+    return kernel_for(KernelSpec(PROGRAM_OF_SPMM, Variant(features=16), stats))
+
+
+def test_another_class_of_stats_with_a_known_kernel_writes_no_file(store):
+    first = build_for_rows_of(4)
+    written = files(store.path.parent)
+    second = build_for_rows_of(5)
+    assert second.key != first.key, "the classes differ"
+    assert second.kernel is first.kernel
+    assert files(store.path.parent) == written
+
+
+def test_a_process_that_begins_with_a_class_without_a_file_writes_it(store):
+    build_for_rows_of(4)
+    skipped = build_for_rows_of(5).key
+    assert store.get(skipped) is None
+    KERNELS.forget()
+    assert build_for_rows_of(5).is_cached
+    assert store.get(skipped) is not None
 
 
 def test_the_command_shows_size_and_limit(command, tmp_path, monkeypatch):

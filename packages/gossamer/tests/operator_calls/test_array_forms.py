@@ -89,7 +89,7 @@ def test_a_kernel_uses_or_refuses_the_array(form, kernel):
 def test_a_plan_uses_the_array_or_declines(form, kernel):
     (size,) = (param.name for param in kernel.signature.scalars)
     plan = kernel.plan(pointers=(), scalars=(size,), passed=("x", "y"))
-    result = plan.run(fixed_arguments((), (SIZE,)), array_in(form), None)
+    result = plan.run(fixed_arguments((), (SIZE,)), (array_in(form),), None)
     assert (result is not None) == (FORMS[form].plan == "use")
 
 

@@ -17,6 +17,7 @@ from gossamer_backend.call.plan_source import (
     WORKSPACE_LINES,
     compile_run,
     function_of_integers,
+    input_lines,
     lines_of_check,
     output_lines,
     overlap_lines,
@@ -28,11 +29,12 @@ from gossamer_ir.support.items_by_name import items_by_name
 
 
 class JointPlan:
-    """`plan.run(*arrays)` runs the kernels of bound calls and returns the last array, which is their output.
+    """`plan.run(inputs, output)` runs the kernels of bound calls and returns their output.
 
-    `arrays` are those for the parameters `passed`, with which the signature of each kernel must begin. All
-    other arguments are those of the calls; the plan keeps these arrays alive, but not the passed ones. The
-    output may be None; it is then allocated. `prepare` is called with the output before the kernels run.
+    `inputs`, a tuple, and `output` are the arrays for the parameters `passed`, with which the signature of
+    each kernel must begin. All other arguments are those of the calls; the plan keeps these arrays alive, but
+    not the passed ones. The output may be None; it is then allocated. `prepare` is called with the output
+    before the kernels run.
 
     `run` returns None, without having run anything, unless the arrays have the form that `NativePlan`
     expects, and an output that was passed overlaps no other array. `ArgumentError` and `MemoryError` as in
@@ -120,7 +122,8 @@ def _integers(values: Sequence[Any]) -> tuple[Any, ...]:
 def _source_lines(passed: Sequence[BufferParam], *, prepares: bool) -> Iterator[str]:
     """Yield the lines of the function `run`."""
     *inputs, output = passed
-    yield f"def run({', '.join(f'array_{param.name}' for param in passed)}):"
+    yield f"def run(inputs, array_{output.name}):"
+    yield from input_lines(inputs)
     for param in inputs:
         yield from lines_of_check(param, "    ")
     yield from output_lines(output, inputs)

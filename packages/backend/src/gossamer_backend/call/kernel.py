@@ -37,25 +37,23 @@ class BoundCall(Protocol):
 
 
 class CallPlan(Protocol):
-    """`plan.run(fixed, *arrays)` runs a kernel with arrays that are checked quickly, and returns the last
-    one, which is its output.
+    """`plan.run(fixed, inputs, output)` runs a kernel with arrays that are checked quickly, and returns the
+    output.
 
-    `fixed` are `FixedArguments` for the parameters `pointers` and `scalars` of the plan, `arrays` are those
-    for the parameters `passed`, in this order. The output may be None; it is then allocated. Parameters that
-    the kernel lacks are ignored, so that several kernels share one `FixedArguments`.
+    `fixed` are `FixedArguments` for the parameters `pointers` and `scalars` of the plan. `inputs`, a tuple,
+    and `output` are the arrays for the parameters `passed`, in this order. The output may be None; it is then
+    allocated. Parameters that the kernel lacks are ignored, so that several kernels share one
+    `FixedArguments`.
 
-    `run` returns None, without having run the kernel, for arrays in any form other than the usual one, and if
-    the `check` of the fixed arguments fails: the caller then makes the call by `Kernel.bind`, which raises
-    the error. A plan has no state, so any number of threads may use it at once with different outputs.
+    `run` returns None, without having run the kernel, for another number of inputs, for arrays in any form
+    other than the usual one, and if the `check` of the fixed arguments fails: the caller then makes the call
+    by `Kernel.bind`, which raises the error. A plan has no state, so any number of threads may use it at once
+    with different outputs.
     """
 
     @property
     def kernel(self) -> Kernel:
         """The kernel that is called."""
-
-    @property
-    def inputs(self) -> int:
-        """The number of arrays before the output."""
 
     @property
     def run(self) -> Callable[..., Array | None]:

@@ -18,10 +18,12 @@ from gossamer_backend.call.plan_source import (
     as_passed,
     compile_run,
     function_of_integers,
+    input_lines,
     lines_of_check,
     output_lines,
     overlap_lines,
     pass_integer,
+    tuple_target,
 )
 from gossamer_ir.errors import ArgumentError
 from gossamer_ir.interchange.records import BufferParam, Signature
@@ -75,7 +77,7 @@ class NativePlan:
     indices, another one than the last is written, or the shape of a passed one is not linear in a scalar.
     """
 
-    __slots__ = ("inputs", "kernel", "run")
+    __slots__ = ("kernel", "run")
 
     def __init__(
         self,
@@ -98,7 +100,7 @@ class NativePlan:
             "pass_": pass_integer,
             "fail": kernel.raise_status,
         }
-        self.kernel, self.inputs = kernel, len(passed) - 1
+        self.kernel = kernel
         self.run = compile_run(lines, kernel, params, names)
 
 
@@ -130,14 +132,15 @@ def _source_lines(
 ) -> Iterator[str]:
     """Yield the lines of the function `run`."""
     *inputs, output = passed
-    yield f"def run(fixed, {', '.join(f'array_{param.name}' for param in passed)}):"
+    yield f"def run(fixed, inputs, array_{output.name}):"
+    yield from input_lines(inputs)
     yield "    pointers, scalars, ends, check, prepared = fixed"
-    yield f"    {_tuple_target('start_', pointers)} = pointers"
-    yield f"    {_tuple_target('size_', scalars)} = scalars"
+    yield f"    {tuple_target('start_', pointers)} = pointers"
+    yield f"    {tuple_target('size_', scalars)} = scalars"
     for param in inputs:
         yield from lines_of_check(param, "    ")
     yield from output_lines(output, inputs)
-    yield f"        {_tuple_target('end_', pointers)} = ends"
+    yield f"        {tuple_target('end_', pointers)} = ends"
     for name in pointers:
         yield from overlap_lines(output, f"start_{name}", f"end_{name}", "        ")
     yield from WORKSPACE_LINES
@@ -150,12 +153,8 @@ def _source_lines(
     yield "    if prepared is None:"
     yield f"        status = function({', '.join(integers)}, address)"
     yield "    else:"
-    yield f"        {_tuple_target('known_', (*pointers, *scalars))} = prepared"
+    yield f"        {tuple_target('known_', (*pointers, *scalars))} = prepared"
     yield f"        status = machine_code({', '.join(arguments)}, reference)"
     yield "    if status:"
     yield "        fail(status, workspace.failed_buffer)"
     yield f"    return array_{output.name}"
-
-
-def _tuple_target(prefix: str, names: Sequence[str]) -> str:
-    return "".join(f"{prefix}{name}, " for name in names).rstrip() or "()"

@@ -80,6 +80,18 @@ def _compile(source: str) -> CodeType:
     return compile(source, "<call plan>", "exec")
 
 
+def input_lines(inputs: Sequence[BufferParam]) -> Iterator[str]:
+    """Yield the lines that take the arrays from the tuple `inputs`, unless it has another length."""
+    yield f"    if len(inputs) != {len(inputs)}:"
+    yield "        return None"
+    yield f"    {tuple_target('array_', [param.name for param in inputs])} = inputs"
+
+
+def tuple_target(prefix: str, names: Sequence[str]) -> str:
+    """Return the target of an assignment from a tuple: variables with these names after the prefix."""
+    return "".join(f"{prefix}{name}, " for name in names).rstrip() or "()"
+
+
 def output_lines(output: BufferParam, inputs: Sequence[BufferParam]) -> Iterator[str]:
     """Yield the allocation of an output that is None, and otherwise its checks, up to the comparisons with
     the inputs. More lines of the `else` branch may follow."""

@@ -21,13 +21,13 @@ import numpy as np
 
 from gossamer_backend.compiled_checks.array_test import ArrayTest
 from gossamer_backend.compiled_checks.chunk_loops import (
-    VECTORS_PER_CHUNK,
     chunk_count,
     count_lines,
     lanes,
     loop_over_chunks,
     position,
     reduction_lines,
+    vectors_in_chunk,
 )
 from gossamer_backend.compiled_checks.distinct_values import distinct_lines
 from gossamer_backend.compiled_checks.several_arrays import (
@@ -106,13 +106,14 @@ def _value_lines(k: int, test: ArrayTest) -> Iterator[str]:
             "most",
             f"T.max(most[0], T.{unsigned}(X{k}[{at}]) - {low})",
             test=test,
+            count=f"n{k}",
             start=(unsigned, "0"),
             below=f"{at} < n{k}",
         )
         yield f"    T.guard(most[0] <= T.{unsigned}(last{k}) - {low}, X{k})"
     if test.order:
         step = _violation(k, test, before=at, after=f"{at} + 1")
-        yield from count_lines("steps", step, test=test, below=f"{at} + 1 < n{k}")
+        yield from count_lines("steps", step, test=test, count=f"n{k}", below=f"{at} + 1 < n{k}")
         if test.is_in_segments:
             yield f"    STEPS{k}[c] = T.int64(steps[0])"
         else:
@@ -136,7 +137,7 @@ def _segment_start_lines(k: int, tests: tuple[ArrayTest, ...]) -> Iterator[str]:
     yield f'    starts = T.alloc_buffer(({width},), "int64", scope="local")'
     yield f"    for l in T.vectorized({width}):"
     yield "        starts[l] = 0"
-    yield f"    for t in T.serial({VECTORS_PER_CHUNK}):"
+    yield f"    for t in T.serial({vectors_in_chunk(count, source)}):"
     yield f"        for l in T.vectorized({width}):"
     for depth, condition in enumerate(conditions, start=3):
         yield f"{'    ' * depth}if {condition}:"

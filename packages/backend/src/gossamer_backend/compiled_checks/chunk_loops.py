@@ -23,11 +23,13 @@ def loop_over_chunks(count: str, test: ArrayTest) -> str:
     return f"for c in T.parallel({extent}, weight={weight}, grain={MIN_THREAD_ELEMENTS}):"
 
 
-def count_lines(name: str, wanted: str, *, test: ArrayTest, below: str) -> Iterator[str]:
-    """Yield the count of the elements of a chunk for which a condition is true."""
+def count_lines(
+    name: str, wanted: str, *, test: ArrayTest, count: str, below: str
+) -> Iterator[str]:
+    """Yield the number of the elements of a chunk for which a condition is true."""
     dtype = "int64" if _itemsize(test) == 8 else "int32"
     value = f"{name}[0] + T.Select({wanted}, T.{dtype}(1), T.{dtype}(0))"
-    return reduction_lines(name, value, test=test, start=(dtype, "0"), below=below)
+    return reduction_lines(name, value, test=test, count=count, start=(dtype, "0"), below=below)
 
 
 def reduction_lines(
@@ -35,13 +37,15 @@ def reduction_lines(
     value: str,
     *,
     test: ArrayTest,
+    count: str,
     start: tuple[str, str],
     below: str,
 ) -> Iterator[str]:
-    """Yield a reduction over a chunk: `start` is updated to `value` for each element."""
+    """Yield a reduction over a chunk of `count` elements in all: `start` is updated to `value` for each
+    element."""
     yield f'    {name} = T.alloc_buffer((1,), "{start[0]}", scope="local")'
     yield f"    {name}[0] = {start[1]}"
-    yield f"    for t in T.serial({VECTORS_PER_CHUNK}):"
+    yield f"    for t in T.serial({vectors_in_chunk(count, test)}):"
     yield f"        for l in T.vectorized({lanes(test)}):"
     yield f"            if {below}:"
     yield f"                {name}[0] = {value}"
@@ -51,6 +55,14 @@ def chunk_count(count: str, test: ArrayTest) -> str:
     """Return the number of chunks of `count` elements."""
     chunk = VECTORS_PER_CHUNK * lanes(test)
     return f"({count} + {chunk - 1}) // {chunk}"
+
+
+def vectors_in_chunk(count: str, test: ArrayTest) -> str:
+    """Return the number of vectors of chunk `c`, of which the last chunk has fewer: the vectors that it lacks
+    would take most of the time of a check of a small array."""
+    width = lanes(test)
+    left = f"{count} - c * {VECTORS_PER_CHUNK * width}"
+    return f"T.min({VECTORS_PER_CHUNK}, ({left} + {width - 1}) // {width})"
 
 
 def position(test: ArrayTest) -> str:

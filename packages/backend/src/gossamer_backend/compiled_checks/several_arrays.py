@@ -59,7 +59,8 @@ def bit_count_lines(k: int, test: ArrayTest) -> Iterator[str]:
     wrong = f"T.int64(T.popcount(X{k}[{at}])) != {step}"
     beyond = f"(X{k}[{at}] & T.{test.dtype}(beyond{k})) != T.{test.dtype}(0)"
     yield loop_over_chunks(f"n{k}", test)
-    yield from count_lines("wrong", f"({wrong}) or ({beyond})", test=test, below=f"{at} < n{k}")
+    condition = f"({wrong}) or ({beyond})"
+    yield from count_lines("wrong", condition, test=test, count=f"n{k}", below=f"{at} < n{k}")
     yield f"    T.guard(wrong[0] == 0, X{k})"
 
 

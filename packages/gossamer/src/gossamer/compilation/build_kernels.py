@@ -152,8 +152,10 @@ class KernelCache:
         if kernel is None:
             built = self.build_module(make_module(), target=resolved, stats=stats)
             kernel, is_cached = built.kernel, built.is_cached
-            # A link, since the request by its module has stored the code.
-            ArtifactCache().put_link(on_disk, built.key)
+            # A link, since the request by its module has stored the code. Not for one more class of stats
+            # with a kernel of this process: mini-batches would write files as long as new classes occur.
+            if all(other.kernel is not kernel for other in self._by_program.values()):
+                ArtifactCache().put_link(on_disk, built.key)
         return BuiltKernel(kernel, _milliseconds_since(start), is_cached, on_disk)
 
     def build_module(

@@ -39,6 +39,9 @@ DecideForm: TypeAlias = Callable[[str, Mapping[str, int], "str | Target"], "Deci
 if always by the kernel."""
 
 
+_MISSING: Any = object()
+
+
 class Operator(Generic[P]):
     """A function of a sparse matrix and dense arrays, such as `gossamer.spmm`.
 
@@ -121,14 +124,15 @@ class Operator(Generic[P]):
 
         def __call__(
             self,
-            *values: Any,
+            matrix: Any = _MISSING,
+            /,
+            *dense: Any,
             out: Array | None = None,
             target: str | Target | None = None,
             **named: Any,
         ) -> Array:
             # Keywords and missing operands are errors, or rare: their order is that of `function`.
-            if self._has_plans and len(values) > 1 and not named:
-                matrix, dense = values[0], values[1:]
+            if dense and self._has_plans and not named:
                 counted = None
                 if target is None and type(matrix) is SparseTensor:
                     result = self._plans.try_last(matrix, dense, out)
@@ -140,7 +144,7 @@ class Operator(Generic[P]):
                 result = self._plans.try_run(matrix, dense, out, target, counted=counted)
                 if result is not None:
                     return result
-                values = (matrix, *dense)
+            values = () if matrix is _MISSING else (matrix, *dense)
             return self._call_function(values, named, out=out, target=target)
 
     def _call_function(

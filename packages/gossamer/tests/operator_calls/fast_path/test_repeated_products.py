@@ -12,7 +12,6 @@ from scipy import sparse
 import gossamer as gs
 import gossamer_tune
 from gossamer.operator_calls.fast_path import repeated_products
-from gossamer.operator_calls.fast_path.plans import LAST_CALLS
 from gossamer.operator_calls.fast_path.repeated_products import count_call
 from gossamer.operator_calls.prepared_formats.chosen_format import CHOICE
 from gossamer.operators import operator_named
@@ -98,7 +97,7 @@ def test_calls_before_and_after_a_conversion_use_the_stored_matrix():
     stored, _ = convert(tensor, "spmm", (64,))
     for _ in range(3):
         assert np.array_equal(gs.spmm(tensor, dense), matrix @ dense)
-    calls = LAST_CALLS.find(tensor).values()
+    calls = gs.spmm._plans.last_calls.find(tensor).values()
     values = stored.storage.values
     assert [any(array is values for array in call.arguments.arrays) for call in calls] == [True]
 

@@ -37,7 +37,8 @@ MAX_PLANS = 1024
 """The number of plans that an operator keeps; the first is dropped."""
 
 MAX_JOINT_PLANS = 64
-"""The number of plans that a matrix in parts keeps: one for each operator, target, and number of columns."""
+"""The number of plans that a matrix in parts keeps for an operator: one for each target and number of
+columns."""
 
 MIN_FUSED_CHECK = 131_072
 """The number of nonzeros from which a kernel checks index arrays itself, block by block. Fewer are still in
@@ -46,7 +47,7 @@ size on two threads: the fused check takes 1 to 20% of a call (mean 8%), a separ
 12%)."""
 
 MAX_REPEATED_CALLS = 64
-"""The number of operators and numbers of columns whose last call a tensor keeps."""
+"""The number of numbers of columns whose last call with an operator a tensor keeps."""
 
 
 class PlanPair(msgspec.Struct, frozen=True):
@@ -60,17 +61,15 @@ class PlanPair(msgspec.Struct, frozen=True):
         self, arguments: MatrixArguments, dense: tuple[Any, ...], out: Array | None
     ) -> Array | None:
         """Return the result by one of the plans; None if it refuses the arrays."""
-        plan, fixed = self.plan, arguments.fixed
-        if len(dense) != plan.inputs:
-            return None
+        fixed = arguments.fixed
         # An output that was passed must stay as it is if an index is wrong, so all indices are checked
         # before the kernel runs.
         is_fused = fixed.check is not None and out is None and arguments.nnz >= MIN_FUSED_CHECK
         checking = self.make_checking() if is_fused else None
         if checking is None:
-            return plan.run(fixed, *dense, out)
+            return self.plan.run(fixed, dense, out)
         try:
-            return checking.run(fixed._replace(check=None), *dense, None)
+            return checking.run(fixed._replace(check=None), dense, None)
         except ArgumentError as error:
             if error.code != "kernel.out_of_bounds":
                 raise
@@ -79,28 +78,28 @@ class PlanPair(msgspec.Struct, frozen=True):
 
 class RepeatedCall(NamedTuple):
     """The last call of an operator with a tensor and some number of columns: its count, the call before
-    which the format is considered again, the `run` of its plan with the number of `inputs`, and the arguments
-    for the matrix. Calls with the same tensor find all of it in one step."""
+    which the format is considered again, the `run` of its plan, and the arguments for the matrix. Calls with
+    the same tensor find all of it in one step."""
 
     history: CallHistory
     next_action_call: int
     run: Callable[..., Array | None]
-    inputs: int
     arguments: MatrixArguments
 
 
-LAST_CALLS = MemoKey[dict[object, RepeatedCall]]("the last calls")
-"""The last call with a tensor for each operator and number of columns. A key begins with the token of
-`Plans`."""
-
-_JOINT_PLANS: MemoKey[dict[object, JointPlan]] = MemoKey("the plans for all parts")
+_LastCalls: TypeAlias = dict[tuple[int, ...], RepeatedCall]
+"""The last call with a tensor for the sizes of the first dense operand after the first one."""
 
 
-def _no_calls(_tensor: SparseTensor) -> dict[object, RepeatedCall]:
+def _no_calls(_tensor: SparseTensor) -> _LastCalls:
     return {}
 
 
-def _no_plans(_matrix: Decomposition) -> dict[object, JointPlan]:
+_JointPlans: TypeAlias = "dict[tuple[str | Target | None, tuple[int, ...]], JointPlan]"
+"""The plans for a matrix in parts, by the target and the same sizes."""
+
+
+def _no_plans(_matrix: Decomposition) -> _JointPlans:
     return {}
 
 
@@ -113,19 +112,21 @@ class Plans:
     sizes of the first dense operand after the first one.
 
     A plan for a matrix in one format fits all matrices with the same key. A plan for a matrix in parts
-    contains the arrays of the matrix. So the matrix keeps it, under the `_token` of these plans: it ends with
-    the matrix.
+    contains the arrays of the matrix. So the matrix keeps it, and it ends with the matrix.
     """
 
     def __init__(self, *, adapt: Adapt | None = None) -> None:
         self.by_key: dict[tuple[object, str | Target | None, tuple[int, ...]], PlanPair] = {}
-        self._token = object()
+        self.last_calls = MemoKey[_LastCalls]("the last calls")
+        self.joint_plans = MemoKey[_JointPlans]("the plans for all parts")
         self._adapt = adapt
 
     def forget(self) -> None:
         """Drop all plans."""
         self.by_key.clear()
-        self._token = object()
+        # What matrices keep is found no more: keys are equal only to themselves.
+        self.last_calls = MemoKey("the last calls")
+        self.joint_plans = MemoKey("the plans for all parts")
 
     def try_last(
         self, tensor: SparseTensor, dense: tuple[Any, ...], out: Array | None
@@ -133,24 +134,25 @@ class Plans:
         """Return the result by the plan of the last such call with the tensor, and count the call. None if
         there is no such plan, if it refuses the operands, or if another format is to be considered now."""
         first = dense[0]
-        calls = LAST_CALLS.find(tensor)
+        calls = self.last_calls.find(tensor)
         if calls is None or type(first) is not ndarray:
             return None
         # The dtype and the first dimension are checked by the plan itself.
-        key = (self._token, first.shape[1:])
-        last_call = calls.get(key)
+        sizes = first.shape[1:]
+        last_call = calls.get(sizes)
         if last_call is None:
             return None
-        history, next_action_call, run, inputs, arguments = last_call
-        if history.calls + 1 >= next_action_call:
+        history, next_action_call, run, arguments = last_call
+        number = history.calls + 1
+        if number >= next_action_call:
             # Another format may be next, with another plan.
-            calls.pop(key, None)
+            calls.pop(sizes, None)
             return None
         if self._adapt is not None:
             dense = self._adapt(*dense)
-        result = run(arguments.fixed, *dense, out) if len(dense) == inputs else None
+        result = run(arguments.fixed, dense, out)
         if result is not None:
-            history.calls += 1
+            history.calls = number
         return result
 
     def _keep_last(
@@ -162,9 +164,9 @@ class Plans:
     ) -> None:
         """Keep a plan, and the arguments for the matrix that was prepared for the call, for `try_last`."""
         history, next_action_call = counted.history, counted.next_action_call
-        call = RepeatedCall(history, next_action_call, plan.run, plan.inputs, arguments)
-        calls = LAST_CALLS.get(counted.tensor, _no_calls)
-        put_bounded(calls, (self._token, sizes), call, limit=MAX_REPEATED_CALLS)
+        call = RepeatedCall(history, next_action_call, plan.run, arguments)
+        calls = self.last_calls.get(counted.tensor, _no_calls)
+        put_bounded(calls, sizes, call, limit=MAX_REPEATED_CALLS)
 
     def try_run(
         self,
@@ -186,7 +188,7 @@ class Plans:
             if is_decomposition(matrix):
                 # A matrix in parts keeps its plans itself, because they contain its arrays.
                 joint = self.joint_plan(matrix, target, sizes)
-                return None if joint is None else joint.run(*dense, out)
+                return None if joint is None else joint.run(dense, out)
             return None
         pair = self.by_key.get((arguments.key, target, sizes))
         if pair is None:
@@ -216,8 +218,8 @@ class Plans:
         self, matrix: Decomposition, target: str | Target | None, sizes: tuple[int, ...]
     ) -> JointPlan | None:
         """Return the plan for a matrix in parts; None if there is none."""
-        plans = _JOINT_PLANS.find(matrix)
-        return None if plans is None else plans.get((self._token, target, sizes))
+        plans = self.joint_plans.find(matrix)
+        return None if plans is None else plans.get((target, sizes))
 
     def keep(
         self,
@@ -259,9 +261,8 @@ class Plans:
         from gossamer_backend import JointPlan
 
         plan = JointPlan(native, passed=operands.passed, prepare=prepare)
-        plans = _JOINT_PLANS.get(operands.matrix.decomposition, _no_plans)
-        key = (self._token, target, operands.plan_sizes)
-        put_bounded(plans, key, plan, limit=MAX_JOINT_PLANS)
+        plans = self.joint_plans.get(operands.matrix.decomposition, _no_plans)
+        put_bounded(plans, (target, operands.plan_sizes), plan, limit=MAX_JOINT_PLANS)
 
 
 def _checking_plan(

@@ -47,7 +47,27 @@ PARSED = Module(
                         For(
                             "t",
                             Const("int64", "0"),
-                            Const("int64", "128"),
+                            Binary(
+                                "min",
+                                Const("int64", "128"),
+                                Binary(
+                                    "floordiv",
+                                    Binary(
+                                        "add",
+                                        Binary(
+                                            "sub",
+                                            Var("n0", "int64"),
+                                            Binary(
+                                                "mul",
+                                                Var("c", "int64"),
+                                                Const("int64", "4096"),
+                                            ),
+                                        ),
+                                        Const("int64", "31"),
+                                    ),
+                                    Const("int64", "32"),
+                                ),
+                            ),
                             (
                                 For(
                                     "l",
@@ -208,7 +228,27 @@ PARSED = Module(
                         For(
                             "t_1",
                             Const("int64", "0"),
-                            Const("int64", "128"),
+                            Binary(
+                                "min",
+                                Const("int64", "128"),
+                                Binary(
+                                    "floordiv",
+                                    Binary(
+                                        "add",
+                                        Binary(
+                                            "sub",
+                                            Var("n1", "int64"),
+                                            Binary(
+                                                "mul",
+                                                Var("c_1", "int64"),
+                                                Const("int64", "4096"),
+                                            ),
+                                        ),
+                                        Const("int64", "31"),
+                                    ),
+                                    Const("int64", "32"),
+                                ),
+                            ),
                             (
                                 For(
                                     "l_1",
