@@ -7,13 +7,7 @@ from typing import Any
 
 import torch
 
-from benchmarks.model_contenders.model_steps import (
-    Build,
-    Forward,
-    Tensors,
-    prepare_with,
-    use,
-)
+from benchmarks.model_contenders.model_steps import Build, Forward, Tensors, prepare_with, use
 from benchmarks.models.model_case import ModelCase
 from gossamer_torch import SparseMatrix
 from gossamer_torch.nn import (

@@ -13,14 +13,7 @@ from gossamer_formats.storage import Storage
 from gossamer_ir.core.build import index_var
 from gossamer_ir.core.constants import constant
 from gossamer_ir.errors import ArgumentError, UnsupportedError
-from gossamer_ir.nodes import (
-    DenseFixed,
-    DenseVaried,
-    Function,
-    Module,
-    Param,
-    SparseBuffer,
-)
+from gossamer_ir.nodes import DenseFixed, DenseVaried, Function, Module, Param, SparseBuffer
 from gossamer_ir.script import parse_format
 from gossamer_lower.buffers.lower_buffers import lower_buffers
 from gossamer_testkit import script

@@ -11,12 +11,7 @@ from benchmarks.matrices import MissingMatrixError, load_matrix
 from gossamer.operators.spmm import SCRIPT as SPMM
 from gossamer.operators.spmv import SCRIPT as SPMV
 from gossamer_cuda_mma_sp.driver.interpreter_driver import InterpreterDriver
-from tests.integration.gpu_programs import (
-    ARCHITECTURES,
-    INTERPRETED,
-    ptx_of,
-    require_assembled,
-)
+from tests.integration.gpu_programs import ARCHITECTURES, INTERPRETED, ptx_of, require_assembled
 
 
 def graph(rows, columns, *, density=0.15):

@@ -12,23 +12,10 @@ from typing import get_args
 
 import pytest
 
-from gossamer_ir.nodes import (
-    AXES,
-    EXPRS,
-    FACTS,
-    STMTS,
-    IterationAxis,
-    Name,
-    Node,
-)
+from gossamer_ir.nodes import AXES, EXPRS, FACTS, STMTS, IterationAxis, Name, Node
 from tests.conventions.syntax_trees import nodes_of, tree_of
 from tests.recipes.other_types import others_above_definitions, wrong_comments
-from tests.recipes.recipe_pages import (
-    definitions,
-    listed_files,
-    path_of,
-    sources,
-)
+from tests.recipes.recipe_pages import definitions, listed_files, path_of, sources
 
 pytestmark = pytest.mark.unserialized
 

@@ -21,11 +21,7 @@ from tests.conventions.syntax_trees import tree_of
 from tests.fuzzing.lowered import evaluator
 from tests.fuzzing.oracle import arithmetic
 from tests.recipes.other_types import wrong_comments
-from tests.recipes.recipe_pages import (
-    listed_files,
-    named_together,
-    path_of,
-)
+from tests.recipes.recipe_pages import listed_files, named_together, path_of
 
 pytestmark = pytest.mark.unserialized
 

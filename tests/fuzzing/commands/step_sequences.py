@@ -36,13 +36,7 @@ from tests.fuzzing.programs.handwritten import Written, draw_written
 from tests.fuzzing.programs.program import Program
 from tests.fuzzing.schedules.argument_generators import GENERATORS
 from tests.fuzzing.schedules.draw_schedule import REFUSED_SCHEDULES
-from tests.fuzzing.schedules.sequences import (
-    SCALABLE_WEIGHTS,
-    Sequence,
-    Traces,
-    kept,
-    shortest,
-)
+from tests.fuzzing.schedules.sequences import SCALABLE_WEIGHTS, Sequence, Traces, kept, shortest
 
 FULL_RUN_SEQUENCES, ENOUGH, ENOUGH_PROGRAMS, ENOUGH_STEPS = 20_000, 200, 3, 5
 """For so many sequences: how often each primitive must be accepted, on how many programs, and the minimum

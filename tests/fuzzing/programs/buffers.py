@@ -10,11 +10,7 @@ from random import Random
 import numpy as np
 
 from gossamer_ir.core.constants import constant
-from gossamer_ir.nodes import (
-    Fact,
-    Reducer,
-    SparseBuffer,
-)
+from gossamer_ir.nodes import Fact, Reducer, SparseBuffer
 from tests.fuzzing.oracle.arithmetic import FLOATS, INTEGERS, held, stored
 from tests.fuzzing.oracle.coordinate_tables import Storage
 from tests.fuzzing.programs.expressions import Term, largest

@@ -8,17 +8,7 @@ from collections.abc import Callable, Sequence
 
 from gossamer_ir.analysis.statements.reductions import identity
 from gossamer_ir.core.constants import constant
-from gossamer_ir.nodes import (
-    Binary,
-    BinaryOp,
-    Cast,
-    Expr,
-    Iteration,
-    Load,
-    OverAxis,
-    Store,
-    Var,
-)
+from gossamer_ir.nodes import Binary, BinaryOp, Cast, Expr, Iteration, Load, OverAxis, Store, Var
 from tests.fuzzing.programs.expressions import Term
 from tests.fuzzing.programs.iterations import Bodies
 

@@ -6,12 +6,7 @@ import time
 import pytest
 
 from gossamer_backend.cache.directory import open_directory
-from gossamer_backend.cache.safe_files import (
-    PARTIAL,
-    TOUCHED_EVERY,
-    read_own_file,
-    replace_file,
-)
+from gossamer_backend.cache.safe_files import PARTIAL, TOUCHED_EVERY, read_own_file, replace_file
 
 
 @pytest.fixture

@@ -5,11 +5,7 @@ import pytest
 from device_checks import holds, is_found_to_hold, offsets
 
 from gossamer_ir.core.build import index, index_var
-from gossamer_ir.nodes import (
-    Distinct,
-    InRange,
-    PaddedSlots,
-)
+from gossamer_ir.nodes import Distinct, InRange, PaddedSlots
 
 DISTINCT = {
     "a permutation": (offsets(3, 0, 2, 1), True),

@@ -8,10 +8,7 @@ from gossamer_backend.arguments.view_of import view_of
 from gossamer_ir.errors import ArgumentError
 from gossamer_ir.facts.fact_violations import FactOperands, first_violation
 from gossamer_ir.interpret import GuardFailed, run
-from gossamer_ir.nodes import (
-    Monotone,
-    SortedSegments,
-)
+from gossamer_ir.nodes import Monotone, SortedSegments
 
 
 class KernelElsewhere:

@@ -8,12 +8,7 @@ from gossamer_ir.support.lazy_exports import lazy_exports
 
 if TYPE_CHECKING:
     from gossamer_emulation.driver.program import reason_against_emulation
-    from gossamer_emulation.emulated_machine import (
-        AARCH64,
-        RISCV64,
-        Architecture,
-        EmulatedMachine,
-    )
+    from gossamer_emulation.emulated_machine import AARCH64, RISCV64, Architecture, EmulatedMachine
     from gossamer_emulation.kernel import emulated_kernel
 
 _HOMES = {

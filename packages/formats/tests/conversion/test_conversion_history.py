@@ -7,10 +7,7 @@ import pytest
 from format_conversions import TILES, with_duplicates
 from scipy import sparse
 
-from gossamer_formats import (
-    convert,
-    from_scipy,
-)
+from gossamer_formats import convert, from_scipy
 from gossamer_ir.errors import FormatError, UnsupportedError
 from gossamer_ir.script import parse_format
 

@@ -8,14 +8,9 @@ from format_conversions import with_duplicates
 from interpreted_kernel import InterpretedKernel
 from scipy import sparse
 
-from gossamer_formats import (
-    from_arrays,
-    from_scipy,
-)
+from gossamer_formats import from_arrays, from_scipy
 from gossamer_formats.conversion import convert_storage as convert_module
-from gossamer_formats.conversion.destination.conversion_destination import (
-    conversion_destination,
-)
+from gossamer_formats.conversion.destination.conversion_destination import conversion_destination
 from gossamer_ir.errors import FormatError
 
 

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from gossamer_formats import (
-    from_arrays,
-)
+from gossamer_formats import from_arrays
 
 
 def with_duplicates():

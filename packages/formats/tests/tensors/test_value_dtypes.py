@@ -6,16 +6,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from gossamer_formats import (
-    csr,
-    decompose,
-    from_arrays,
-    from_scipy,
-    prune,
-    read,
-    to_scipy,
-    write,
-)
+from gossamer_formats import csr, decompose, from_arrays, from_scipy, prune, read, to_scipy, write
 from gossamer_formats.descriptions.coo import coo
 from gossamer_ir.core.bfloat16 import decode_bfloat16, encode_bfloat16, round_bfloat16
 from gossamer_ir.errors import FormatError

@@ -7,11 +7,7 @@ import sys
 import pytest
 
 from gossamer_host_runtime import architecture, host, host_cpu, scalable_vector_bits
-from gossamer_host_runtime.detection.riscv64 import (
-    RISCV64_BASE,
-    riscv64_features,
-    riscv64_identity,
-)
+from gossamer_host_runtime.detection.riscv64 import RISCV64_BASE, riscv64_features, riscv64_identity
 
 LONGER = {3: "zba", 4: "zbb", 5: "zbs", 17: "zvbb", 30: "zvfh", 35: "zicond"}
 

@@ -6,14 +6,7 @@ import ctypes
 
 import pytest
 from msgspec.structs import replace
-from object_programs import (
-    ARCHITECTURES,
-    CALLING_LIBRARIES,
-    FOREIGN,
-    PLAIN,
-    SLOTTED,
-    object_of,
-)
+from object_programs import ARCHITECTURES, CALLING_LIBRARIES, FOREIGN, PLAIN, SLOTTED, object_of
 
 from gossamer_host_runtime.detection.architecture import architecture
 from gossamer_host_runtime.loading import elf

@@ -14,15 +14,7 @@ from gossamer_ir.core.iteration_axes import (
     axis_names,
     iterated_axes,
 )
-from gossamer_ir.nodes import (
-    AttachAxis,
-    FuseAxes,
-    Iteration,
-    IterationAxis,
-    Name,
-    Node,
-    OverAxis,
-)
+from gossamer_ir.nodes import AttachAxis, FuseAxes, Iteration, IterationAxis, Name, Node, OverAxis
 from gossamer_ir.traversal.fields import name_fields
 
 ITERATION_AXES = get_args(IterationAxis)

@@ -7,12 +7,7 @@ import pytest
 from gossamer_ir.analysis.bounds.value_bounds import ValueBounds, limit_of
 from gossamer_ir.arith.nonaffine_bounds import bounds_of_call, strip_widening
 from gossamer_ir.core.build import index_var
-from gossamer_ir.core.math_functions import (
-    FUNCTIONS,
-    INSTRUCTIONS,
-    MathFunction,
-    instructions_with,
-)
+from gossamer_ir.core.math_functions import FUNCTIONS, INSTRUCTIONS, MathFunction, instructions_with
 from gossamer_ir.nodes import Call, Cast, Function, Var
 
 BASE = {"sqrt", "abs", "tf32", "popcount", "ctz"}

@@ -47,9 +47,7 @@ from gossamer_ir.nodes import (
     WaitGroup,
     While,
 )
-from gossamer_ir.traversal.access_types import (
-    BUFFER_NODES,
-)
+from gossamer_ir.traversal.access_types import BUFFER_NODES
 from gossamer_ir.traversal.buffer_uses import buffers_written
 from gossamer_ir.traversal.fields import LABEL_FIELDS, body_fields, has_bodies
 from gossamer_ir.traversal.free_vars import free_vars

@@ -15,12 +15,7 @@ from gossamer_ir.facts.array_violations import (
     subset_violation,
     value_violation,
 )
-from gossamer_ir.facts.index_arrays import (
-    Segments,
-    first_wrong_product,
-    is_distinct,
-    segments_of,
-)
+from gossamer_ir.facts.index_arrays import Segments, first_wrong_product, is_distinct, segments_of
 
 
 def is_ordered(array, *, indptr, unique, pad=None):

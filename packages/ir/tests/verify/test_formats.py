@@ -4,15 +4,7 @@ import pytest
 from verified_modules import AXES
 
 from gossamer_ir.core.build import ZERO, index_var
-from gossamer_ir.nodes import (
-    Cast,
-    Distinct,
-    FormatDescription,
-    IndexMap,
-    Load,
-    Param,
-    SparseBuffer,
-)
+from gossamer_ir.nodes import Cast, Distinct, FormatDescription, IndexMap, Load, Param, SparseBuffer
 from gossamer_ir.verify.formats import diagnostics_of_format
 
 FORMAT = FormatDescription(

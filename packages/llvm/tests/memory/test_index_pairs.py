@@ -5,15 +5,7 @@ from __future__ import annotations
 import re
 
 from gossamer_ir.core.build import ZERO, constant, index, index_var, mul
-from gossamer_ir.nodes import (
-    Buffer,
-    Cast,
-    For,
-    Lanes,
-    Load,
-    Ramp,
-    Store,
-)
+from gossamer_ir.nodes import Buffer, Cast, For, Lanes, Load, Ramp, Store
 
 ROW, N = index_var("i"), index_var("n")
 EIGHT = Ramp(mul(ROW, index(8)), index(1), Lanes(8))

@@ -13,11 +13,7 @@ from gossamer_ir.nodes import Allocate, For, If
 from gossamer_ir.script import parse_module, print_expr
 from gossamer_ir.traversal.walk import walk
 from gossamer_ir.verify import diagnostics
-from gossamer_lower import (
-    contract_buffers,
-    lower_blocks,
-    lower_to_flat,
-)
+from gossamer_lower import contract_buffers, lower_blocks, lower_to_flat
 
 PRIVATE = """
 @T.prim_func

@@ -16,11 +16,7 @@ all packages that plugins import.
 
 from gossamer_schedule.cursor.cursor_at import Cursor
 from gossamer_schedule.cursor.find import find_block, find_buffer, find_iteration, find_loop
-from gossamer_schedule.cursor.requirements import (
-    LOOP_STAGES,
-    require_serial,
-    require_zero_start,
-)
+from gossamer_schedule.cursor.requirements import LOOP_STAGES, require_serial, require_zero_start
 from gossamer_schedule.definition.change import Change
 from gossamer_schedule.definition.plugin_primitive import change_of, plugin_primitive
 from gossamer_schedule.errors import schedule_error

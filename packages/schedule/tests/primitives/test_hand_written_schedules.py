@@ -6,12 +6,7 @@ import pytest
 
 from gossamer_ir.interchange.records import Schedule
 from gossamer_ir.interchange.serialization import dumps_record, loads_record
-from gossamer_schedule import (
-    ScheduleBuilder,
-    get_blocks,
-    get_loops,
-    replay,
-)
+from gossamer_schedule import ScheduleBuilder, get_blocks, get_loops, replay
 from gossamer_testkit import examples
 
 SPMM_STEPS = (

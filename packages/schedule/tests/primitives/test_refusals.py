@@ -15,14 +15,7 @@ from refused import reason_of
 import gossamer_schedule
 from gossamer_ir.errors import ScheduleError
 from gossamer_ir.interchange.records import Step
-from gossamer_schedule import (
-    PRIMITIVES,
-    apply,
-    get_blocks,
-    get_iterations,
-    get_loops,
-    replay,
-)
+from gossamer_schedule import PRIMITIVES, apply, get_blocks, get_iterations, get_loops, replay
 from gossamer_testkit import examples
 
 REPLAY_CASES = [

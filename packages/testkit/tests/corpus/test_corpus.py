@@ -12,17 +12,7 @@ from gossamer_ir.core.math_functions import FUNCTIONS
 from gossamer_ir.errors import ArgumentError
 from gossamer_ir.interchange.serialization import dumps
 from gossamer_ir.interpret import GuardFailed, run
-from gossamer_ir.nodes import (
-    EXPRS,
-    STMTS,
-    Block,
-    Call,
-    Cast,
-    Combine,
-    Fact,
-    Iteration,
-    Search,
-)
+from gossamer_ir.nodes import EXPRS, STMTS, Block, Call, Cast, Combine, Fact, Iteration, Search
 from gossamer_ir.traversal.walk import walk
 from gossamer_ir.verify import verify
 from gossamer_testkit import corpus_names, corpus_program

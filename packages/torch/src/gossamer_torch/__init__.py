@@ -7,10 +7,7 @@ from gossamer_torch.custom_ops.program_operator import custom_op
 from gossamer_torch.operators.attention import attention
 from gossamer_torch.operators.edge_softmax import edge_softmax
 from gossamer_torch.operators.gather_multiply_scatter import gather_multiply_scatter
-from gossamer_torch.operators.relational_spmm import (
-    RelationalMatrix,
-    relational_spmm,
-)
+from gossamer_torch.operators.relational_spmm import RelationalMatrix, relational_spmm
 from gossamer_torch.operators.sddmm import sddmm
 from gossamer_torch.operators.segment_reduce import segment_reduce
 from gossamer_torch.operators.spmm import spmm

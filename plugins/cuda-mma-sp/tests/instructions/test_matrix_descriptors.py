@@ -4,10 +4,7 @@ import numpy as np
 import pytest
 from warpgroup_operands import byte_offset, strides
 
-from gossamer_cuda_mma_sp.instructions.matrix_descriptors import (
-    MatrixDescriptor,
-    element_addresses,
-)
+from gossamer_cuda_mma_sp.instructions.matrix_descriptors import MatrixDescriptor, element_addresses
 from gossamer_ir.errors import ArgumentError
 
 

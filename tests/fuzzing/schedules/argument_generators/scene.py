@@ -10,17 +10,7 @@ from typing import Any, TypeAlias, TypeVar
 
 from gossamer_ir.core.build import integer_value
 from gossamer_ir.interchange.records import Trace
-from gossamer_ir.nodes import (
-    AnyBuffer,
-    Block,
-    For,
-    Function,
-    Iteration,
-    Load,
-    Module,
-    Node,
-    Store,
-)
+from gossamer_ir.nodes import AnyBuffer, Block, For, Function, Iteration, Load, Module, Node, Store
 from gossamer_ir.traversal.buffer_definitions import all_buffers
 from gossamer_ir.traversal.buffer_uses import outer_writes
 from gossamer_ir.traversal.free_vars import free_vars

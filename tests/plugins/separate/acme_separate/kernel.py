@@ -2,13 +2,7 @@
 
 import numpy as np
 
-from acme_separate.memory import (
-    DEVICE,
-    STORAGE,
-    SeparateAddresses,
-    SeparateArray,
-    to_device,
-)
+from acme_separate.memory import DEVICE, STORAGE, SeparateAddresses, SeparateArray, to_device
 from acme_separate.plan import SeparatePlan
 from acme_separate.scratch import with_provided_scratch
 from acme_separate.stream import DEFAULT

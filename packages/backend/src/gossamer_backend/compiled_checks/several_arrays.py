@@ -5,11 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 from gossamer_backend.compiled_checks.array_test import ArrayTest
-from gossamer_backend.compiled_checks.chunk_loops import (
-    count_lines,
-    loop_over_chunks,
-    position,
-)
+from gossamer_backend.compiled_checks.chunk_loops import count_lines, loop_over_chunks, position
 
 MIN_THREAD_SEARCHES = 16_384
 """Minimum number of searches per thread: some 100 microseconds of work."""

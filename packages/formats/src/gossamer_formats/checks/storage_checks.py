@@ -14,11 +14,7 @@ import numpy as np
 
 from gossamer_formats.checks.array_checks import require_dtype, require_length, require_vector
 from gossamer_formats.checks.fibers import fibers_of, first_repeated_coordinate
-from gossamer_formats.checks.index_checks import (
-    refuse,
-    require_indices_shape,
-    require_indptr_ends,
-)
+from gossamer_formats.checks.index_checks import refuse, require_indices_shape, require_indptr_ends
 from gossamer_formats.description_sizes import MAX_FORMATS, evaluate
 from gossamer_formats.storage import Storage, element_count, value_count, values_handle
 from gossamer_formats.value_dtypes import value_array_dtype

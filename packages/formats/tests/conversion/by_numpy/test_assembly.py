@@ -6,9 +6,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from gossamer_formats import (
-    from_scipy,
-)
+from gossamer_formats import from_scipy
 from gossamer_ir.errors import FormatError
 
 

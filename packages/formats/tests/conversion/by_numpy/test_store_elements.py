@@ -6,11 +6,7 @@ import numpy as np
 import pytest
 from format_conversions import with_duplicates
 
-from gossamer_formats import (
-    convert,
-    from_arrays,
-    require_valid_storage,
-)
+from gossamer_formats import convert, from_arrays, require_valid_storage
 from gossamer_ir.errors import FormatError
 
 

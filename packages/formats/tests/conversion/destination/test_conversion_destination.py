@@ -8,15 +8,9 @@ from format_conversions import with_duplicates
 from msgspec.structs import replace
 from scipy import sparse
 
-from gossamer_formats import (
-    convert,
-    format_named,
-    from_scipy,
-)
+from gossamer_formats import convert, format_named, from_scipy
 from gossamer_formats.conversion.convert_storage import convert_storage
-from gossamer_formats.conversion.destination.conversion_destination import (
-    Destination,
-)
+from gossamer_formats.conversion.destination.conversion_destination import Destination
 from gossamer_ir.errors import FormatError
 
 

@@ -6,10 +6,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from gossamer_formats import (
-    from_arrays,
-    from_scipy,
-)
+from gossamer_formats import from_arrays, from_scipy
 from gossamer_ir.errors import FormatError
 
 

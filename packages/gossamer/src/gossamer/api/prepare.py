@@ -20,13 +20,7 @@ from gossamer_ir.errors import ArgumentError
 from gossamer_ir.interchange.records import Target
 from gossamer_ir.support.message_texts import either
 from gossamer_ir.support.typed_calls import typed
-from gossamer_tune import (
-    Estimate,
-    FormatChoice,
-    Workload,
-    choose_format,
-    measure_formats,
-)
+from gossamer_tune import Estimate, FormatChoice, Workload, choose_format, measure_formats
 
 _REPEATED = 5
 """The number of calls whose median time is measured, after one that compiles."""

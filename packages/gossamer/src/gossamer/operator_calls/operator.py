@@ -14,11 +14,7 @@ from gossamer.operator_calls.binding.bind_kernel import bind_kernel
 from gossamer.operator_calls.fast_path.plans import Adapt, Plans
 from gossamer.operator_calls.fast_path.repeated_products import count_call
 from gossamer.operator_calls.format_operators import format_operator
-from gossamer.operator_calls.operands.checked_operands import (
-    Operands,
-    has_one_kernel,
-    is_in_parts,
-)
+from gossamer.operator_calls.operands.checked_operands import Operands, has_one_kernel, is_in_parts
 from gossamer.operator_calls.operands.dense_operands import output_array
 from gossamer.operator_calls.operands.matrix_operand import MatrixOperand
 from gossamer.operator_calls.operator_program import OperatorProgram

@@ -7,11 +7,7 @@ from collections.abc import Callable
 from gossamer.operator_calls.binding.bind_kernel import prepare_kernel
 from gossamer.operator_calls.binding.scaled_products import is_scaled, scale_output, with_factors
 from gossamer.operator_calls.fast_path.plans import Plans
-from gossamer.operator_calls.operands.checked_operands import (
-    Operands,
-    has_one_kernel,
-    is_in_parts,
-)
+from gossamer.operator_calls.operands.checked_operands import Operands, has_one_kernel, is_in_parts
 from gossamer.operator_calls.operands.dense_operands import output_array
 from gossamer.operator_calls.operands.matrix_operand import MatrixOperand
 from gossamer.operator_calls.operator_program import OperatorProgram

@@ -6,11 +6,7 @@ from importlib import import_module
 
 import pytest
 
-from gossamer.operator_calls.fast_path.index_checks import (
-    PARSED_CHECKS,
-    index_tests,
-    parsed_module,
-)
+from gossamer.operator_calls.fast_path.index_checks import PARSED_CHECKS, index_tests, parsed_module
 from gossamer.operators import ALL_NAMES, operator_named
 from gossamer_backend.compiled_checks.check_program import program_of_checks
 from gossamer_ir.script import parse_module

@@ -13,11 +13,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from gossamer_host_runtime.detection.architecture import architecture
-from gossamer_host_runtime.detection.auxiliary_vector import (
-    HARDWARE,
-    HARDWARE_2,
-    auxiliary_value,
-)
+from gossamer_host_runtime.detection.auxiliary_vector import HARDWARE, HARDWARE_2, auxiliary_value
 
 _FEATURES = {
     "fp-armv8": ((HARDWARE, 0),),

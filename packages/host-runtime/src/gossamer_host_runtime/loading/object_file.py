@@ -27,10 +27,7 @@ from gossamer_backend.elf_records import (
     header_of,
     sections_of,
 )
-from gossamer_host_runtime.loading.relocated_instructions import (
-    INSTRUCTION_KINDS,
-    can_be_relocated,
-)
+from gossamer_host_runtime.loading.relocated_instructions import INSTRUCTION_KINDS, can_be_relocated
 from gossamer_ir.errors import ArgumentError
 from gossamer_ir.support.message_texts import amount
 

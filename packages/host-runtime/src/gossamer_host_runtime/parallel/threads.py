@@ -11,12 +11,7 @@ import sys
 from functools import cache, partial
 from typing import TYPE_CHECKING
 
-from gossamer_backend.plugin_api import (
-    MAX_THREADS,
-    Parallelism,
-    ParallelismSource,
-    get_num_threads,
-)
+from gossamer_backend.plugin_api import MAX_THREADS, Parallelism, ParallelismSource, get_num_threads
 from gossamer_host_runtime.parallel.gomp import gomp_parallel, is_gomp_loaded, usable_gomp
 from gossamer_ir.errors import ArgumentError
 from gossamer_ir.interchange.records import Target

@@ -11,16 +11,7 @@ from gossamer_ir.core.dtypes import SCALARS, DType
 from gossamer_ir.core.expression_kinds import dtype_of
 from gossamer_ir.core.integers import UNBOUNDED, evaluate_int64, wrap_integer
 from gossamer_ir.core.operations import DIVISIONS
-from gossamer_ir.nodes import (
-    Binary,
-    BinaryOp,
-    Cast,
-    Const,
-    Expr,
-    IfThenElse,
-    SparseBuffer,
-    Var,
-)
+from gossamer_ir.nodes import Binary, BinaryOp, Cast, Const, Expr, IfThenElse, SparseBuffer, Var
 
 
 def index(value: int) -> Const:

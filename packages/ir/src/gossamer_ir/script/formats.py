@@ -14,12 +14,7 @@ from gossamer_ir.script.parser.functions import parse_parts
 from gossamer_ir.script.parser.modules import top_level
 from gossamer_ir.script.parser.state.context import Captured, ParserContext
 from gossamer_ir.script.print import write_signature
-from gossamer_ir.script.printer.declarations import (
-    write_axis,
-    write_buffer,
-    write_each,
-    write_fact,
-)
+from gossamer_ir.script.printer.declarations import write_axis, write_buffer, write_each, write_fact
 from gossamer_ir.script.printer.index_maps import write_map, write_shape
 from gossamer_ir.script.printer.writer import Writer
 from gossamer_ir.script.source import Source

@@ -8,16 +8,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from gossamer_ir.core.build import ONE, ZERO
-from gossamer_ir.nodes import (
-    Binary,
-    DenseFixed,
-    Expr,
-    Function,
-    Load,
-    Module,
-    Param,
-    SparseBuffer,
-)
+from gossamer_ir.nodes import Binary, DenseFixed, Expr, Function, Load, Module, Param, SparseBuffer
 from gossamer_ir.traversal.rewrite import rewrite_body
 
 

@@ -6,12 +6,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from gossamer_ir.core.statement_kinds import (
-    CALLING_STMTS,
-    CHECKING_STMTS,
-    LOOPS,
-    WRITES,
-)
+from gossamer_ir.core.statement_kinds import CALLING_STMTS, CHECKING_STMTS, LOOPS, WRITES
 from gossamer_ir.nodes import (
     Buffer,
     Expr,

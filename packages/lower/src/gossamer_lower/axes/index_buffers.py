@@ -8,14 +8,7 @@ from gossamer_ir.arith.offsets import length_of
 from gossamer_ir.core.axis_kinds import indices_of, indptr_of, is_varied, width_of
 from gossamer_ir.core.build import ONE, add, widen
 from gossamer_ir.core.lowered_names import indices_name, indptr_name, words_name
-from gossamer_ir.nodes import (
-    AnyBuffer,
-    Axis,
-    Buffer,
-    Expr,
-    Load,
-    SparseBuffer,
-)
+from gossamer_ir.nodes import AnyBuffer, Axis, Buffer, Expr, Load, SparseBuffer
 from gossamer_ir.traversal.names import Namer
 from gossamer_lower.axes.axis_tree import AxisTree
 from gossamer_lower.axes.bitmask_slots import coordinate_of_slot

@@ -17,16 +17,7 @@ from gossamer_ir.analysis.invariants import buffers_written_in
 from gossamer_ir.core.build import ONE
 from gossamer_ir.core.statement_kinds import effects_of
 from gossamer_ir.dependence.init_conflicts import inits_may_conflict, is_determined_by_element
-from gossamer_ir.nodes import (
-    Block,
-    Expr,
-    For,
-    Function,
-    If,
-    Node,
-    Stmt,
-    Store,
-)
+from gossamer_ir.nodes import Block, Expr, For, Function, If, Node, Stmt, Store
 from gossamer_ir.traversal.access_types import ELEMENT_NODES, INDEXED_NODES
 from gossamer_ir.traversal.buffer_definitions import buffers_allocated
 from gossamer_ir.traversal.buffer_uses import buffers_accessed, buffers_read, buffers_written

@@ -29,28 +29,14 @@ from gossamer_ir.core.build import ONE, index_var
 from gossamer_ir.core.conditions import conjunction
 from gossamer_ir.core.statement_kinds import effects_of
 from gossamer_ir.errors import UnsupportedError
-from gossamer_ir.nodes import (
-    Block,
-    Buffer,
-    Expr,
-    For,
-    Function,
-    If,
-    Let,
-    Module,
-    Stmt,
-)
+from gossamer_ir.nodes import Block, Buffer, Expr, For, Function, If, Let, Module, Stmt
 from gossamer_ir.traversal.buffer_definitions import all_buffers, buffers_allocated
 from gossamer_ir.traversal.buffer_uses import buffers_accessed, buffers_read
 from gossamer_ir.traversal.names import namer_of
 from gossamer_ir.traversal.rewrite import map_children
 from gossamer_ir.traversal.substitute import resolve, substitute, substitute_body
 from gossamer_ir.traversal.walk import outermost
-from gossamer_lower.blocks.conflicting_inits import (
-    InitPosition,
-    is_fed_by_loop,
-    position_of_init,
-)
+from gossamer_lower.blocks.conflicting_inits import InitPosition, is_fed_by_loop, position_of_init
 from gossamer_lower.blocks.let_inlining import inline_lets
 from gossamer_lower.blocks.marked_inits import InitMarks, require_markable
 from gossamer_lower.lowering_pass import lowering_pass, map_functions

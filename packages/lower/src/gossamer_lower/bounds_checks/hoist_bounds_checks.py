@@ -17,17 +17,7 @@ from gossamer_ir.arith.affine import affine_of, expr_of
 from gossamer_ir.core.build import ONE, ZERO, add, floordiv, integer_value, mul, sub
 from gossamer_ir.core.conditions import conjunction, conjuncts, short_circuit_implication
 from gossamer_ir.core.statement_kinds import CHECKING_STMTS
-from gossamer_ir.nodes import (
-    Binary,
-    Compare,
-    Expr,
-    For,
-    Function,
-    Guard,
-    Module,
-    Search,
-    Stmt,
-)
+from gossamer_ir.nodes import Binary, Compare, Expr, For, Function, Guard, Module, Search, Stmt
 from gossamer_ir.traversal.buffer_definitions import buffers_allocated
 from gossamer_ir.traversal.free_vars import free_vars
 from gossamer_ir.traversal.names import bound_vars

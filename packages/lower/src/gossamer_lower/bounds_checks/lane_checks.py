@@ -6,17 +6,7 @@ from gossamer_ir.analysis.lane_projection import LANE, lane_count
 from gossamer_ir.core.build import ONE, ZERO, integer_value, sub
 from gossamer_ir.core.dtypes import DType
 from gossamer_ir.core.expression_kinds import dtype_of
-from gossamer_ir.nodes import (
-    Binary,
-    Broadcast,
-    Cast,
-    Compare,
-    Expr,
-    LaneReduce,
-    Lanes,
-    Ramp,
-    Unary,
-)
+from gossamer_ir.nodes import Binary, Broadcast, Cast, Compare, Expr, LaneReduce, Lanes, Ramp, Unary
 from gossamer_ir.traversal.free_vars import free_vars
 from gossamer_ir.traversal.substitute import substitute
 

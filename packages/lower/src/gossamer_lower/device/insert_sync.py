@@ -8,18 +8,7 @@ from gossamer_ir.core.build import ZERO, index_var
 from gossamer_ir.core.conditions import conjunction
 from gossamer_ir.core.statement_kinds import CHECKING_STMTS, SYNCHRONIZING_STMTS, effects_of
 from gossamer_ir.errors import UnsupportedError
-from gossamer_ir.nodes import (
-    Barrier,
-    Compare,
-    Const,
-    Expr,
-    For,
-    Function,
-    If,
-    Module,
-    Stmt,
-    While,
-)
+from gossamer_ir.nodes import Barrier, Compare, Const, Expr, For, Function, If, Module, Stmt, While
 from gossamer_ir.traversal.names import bound_vars, namer_of
 from gossamer_ir.traversal.statement_queries import threads_of
 from gossamer_ir.traversal.substitute import substitute

@@ -44,11 +44,7 @@ from gossamer_lower.device.thread_combinations import (
     linear_number,
 )
 from gossamer_lower.device.thread_context import ThreadContext, UniformValues
-from gossamer_lower.device.thread_reductions import (
-    ThreadReduction,
-    ThreadSum,
-    thread_reduction,
-)
+from gossamer_lower.device.thread_reductions import ThreadReduction, ThreadSum, thread_reduction
 from gossamer_lower.lowering_pass import lowering_pass, map_functions
 from gossamer_lower.statements.rebuild import with_bodies
 

@@ -11,17 +11,7 @@ from gossamer_ir.analysis.statements.thread_axes import is_thread_axis
 from gossamer_ir.core.build import ZERO, index_var, integer_value
 from gossamer_ir.core.statement_kinds import effects_of, is_stmt
 from gossamer_ir.dependence.constant_points import ConstantPoints, TriedAccess, differ_at_points
-from gossamer_ir.nodes import (
-    Atomic,
-    Compare,
-    Expr,
-    For,
-    Function,
-    Load,
-    Search,
-    Stmt,
-    Store,
-)
+from gossamer_ir.nodes import Atomic, Compare, Expr, For, Function, Load, Search, Stmt, Store
 from gossamer_ir.traversal.access_types import READS
 from gossamer_ir.traversal.buffer_definitions import allocations
 from gossamer_ir.traversal.buffer_uses import buffers_read

@@ -14,15 +14,7 @@ from gossamer_ir.analysis.statements.atomic_accumulation import (
 )
 from gossamer_ir.core.annotations import ATOMIC, without_annotation
 from gossamer_ir.errors import UnsupportedError
-from gossamer_ir.nodes import (
-    Atomic,
-    For,
-    Function,
-    Module,
-    Node,
-    Stmt,
-    Store,
-)
+from gossamer_ir.nodes import Atomic, For, Function, Module, Node, Stmt, Store
 from gossamer_ir.traversal.access_types import READS
 from gossamer_ir.traversal.buffer_definitions import buffers_allocated
 from gossamer_ir.traversal.names import Namer, namer_of

@@ -15,17 +15,7 @@ from msgspec.structs import replace
 from gossamer_ir.core.annotations import ATOMIC, without_annotation
 from gossamer_ir.core.build import handle, index_var, sub
 from gossamer_ir.facts.fact_kinds import buffers_of_fact
-from gossamer_ir.nodes import (
-    Buffer,
-    Fact,
-    For,
-    Function,
-    Module,
-    ParallelFor,
-    Param,
-    Stmt,
-    Var,
-)
+from gossamer_ir.nodes import Buffer, Fact, For, Function, Module, ParallelFor, Param, Stmt, Var
 from gossamer_ir.support.items_by_name import items_by_name
 from gossamer_ir.traversal.access_types import BUFFER_NODES
 from gossamer_ir.traversal.buffer_definitions import allocations

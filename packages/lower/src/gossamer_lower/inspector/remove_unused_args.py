@@ -10,16 +10,7 @@ from gossamer_ir.core.axis_kinds import index_handles
 from gossamer_ir.core.build import is_handle
 from gossamer_ir.core.statement_kinds import CALLING_STMTS
 from gossamer_ir.facts.fact_kinds import buffers_of_fact
-from gossamer_ir.nodes import (
-    FACTS,
-    Function,
-    Module,
-    Node,
-    ParallelFor,
-    Param,
-    Stmt,
-    Var,
-)
+from gossamer_ir.nodes import FACTS, Function, Module, Node, ParallelFor, Param, Stmt, Var
 from gossamer_ir.support.items_by_name import items_by_name
 from gossamer_ir.traversal.buffer_definitions import sparse_buffers
 from gossamer_ir.traversal.rewrite import map_children

@@ -54,10 +54,7 @@ from gossamer_lower.iterations.nests.coordinate_lookup import (
     CoordinateTranslator,
     value_if,
 )
-from gossamer_lower.iterations.nests.fused_axes import (
-    init_visits_others,
-    where_searchable,
-)
+from gossamer_lower.iterations.nests.fused_axes import init_visits_others, where_searchable
 from gossamer_lower.iterations.nests.iterator_kinds import IteratorKinds
 from gossamer_lower.iterations.nests.lookup_lets import LookupLets, has_lookup
 from gossamer_lower.iterations.nests.loop_nest import NestBuilder

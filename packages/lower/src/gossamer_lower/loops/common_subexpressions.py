@@ -9,17 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from gossamer_ir.core.expression_kinds import LAZY, dtype_of
-from gossamer_ir.nodes import (
-    EXPRS,
-    Expr,
-    IfThenElse,
-    Let,
-    Load,
-    Ramp,
-    Stmt,
-    Store,
-    Var,
-)
+from gossamer_ir.nodes import EXPRS, Expr, IfThenElse, Let, Load, Ramp, Stmt, Store, Var
 from gossamer_ir.traversal.buffer_uses import buffers_written
 from gossamer_ir.traversal.fields import LEAVES
 from gossamer_ir.traversal.free_vars import free_vars

@@ -14,9 +14,7 @@ from gossamer_ir.nodes import Expr, For, If, Module, Stmt
 from gossamer_ir.transform.clone_with_fresh_names import with_fresh_names
 from gossamer_lower.lowering_pass import lowering_pass
 from gossamer_lower.statements.point_visitor import PointVisitor, rewrite_annotated
-from gossamer_lower.statements.rebuild import (
-    with_hoisted_start,
-)
+from gossamer_lower.statements.rebuild import with_hoisted_start
 
 PEEL_LAST = (PEEL, "last")
 """The annotation of a loop to peel: a serial loop with a constant trip count."""

@@ -22,18 +22,7 @@ from gossamer_ir.arith.simplify import simplify_body
 from gossamer_ir.core.build import ZERO, index, index_var, integer_value
 from gossamer_ir.core.conditions import TRUE, conjuncts, short_circuit_conjuncts
 from gossamer_ir.core.statement_kinds import ALLOCATING_STMTS, CHECKING_STMTS
-from gossamer_ir.nodes import (
-    Compare,
-    Expr,
-    For,
-    Function,
-    If,
-    Load,
-    Module,
-    Node,
-    Stmt,
-    Store,
-)
+from gossamer_ir.nodes import Compare, Expr, For, Function, If, Load, Module, Node, Stmt, Store
 from gossamer_ir.transform.clone_with_fresh_names import with_fresh_names
 from gossamer_ir.traversal.buffer_definitions import allocations
 from gossamer_ir.traversal.buffer_uses import buffers_named

@@ -14,26 +14,12 @@ from gossamer_ir.analysis.accesses.linear_form import slack_along
 from gossamer_ir.analysis.proofs.program_point import is_invariant, is_speculatable_before
 from gossamer_ir.arith.affine import Affine, expr_of
 from gossamer_ir.core.build import ONE, add, floordiv, index, index_var, sub
-from gossamer_ir.nodes import (
-    Binary,
-    Compare,
-    Expr,
-    For,
-    Function,
-    If,
-    Let,
-    Module,
-    Stmt,
-    Var,
-)
+from gossamer_ir.nodes import Binary, Compare, Expr, For, Function, If, Let, Module, Stmt, Var
 from gossamer_ir.traversal.node_index import nodes_of_type
 from gossamer_ir.traversal.substitute import substitute_body
 from gossamer_lower.lowering_pass import lowering_pass, map_functions
 from gossamer_lower.statements.point_visitor import PointVisitor
-from gossamer_lower.statements.rebuild import (
-    Stmts,
-    with_body,
-)
+from gossamer_lower.statements.rebuild import Stmts, with_body
 
 
 @lowering_pass(

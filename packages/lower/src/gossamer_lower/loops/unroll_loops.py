@@ -12,12 +12,7 @@ from gossamer_ir.traversal.substitute import substitute_body
 from gossamer_ir.traversal.walk import walk
 from gossamer_lower.loops.common_subexpressions import cse_unrolled
 from gossamer_lower.lowering_pass import lowering_pass, map_functions
-from gossamer_lower.statements.rebuild import (
-    map_stmts,
-    with_bodies,
-    with_body,
-    with_hoisted_start,
-)
+from gossamer_lower.statements.rebuild import map_stmts, with_bodies, with_body, with_hoisted_start
 
 MAX_NODES = 25_000
 """The maximum size of one unrolled loop. The largest of the default schedules, for wide blocks, has 18,000.

@@ -13,16 +13,7 @@ from msgspec.structs import replace
 from gossamer_ir.analysis.proofs.program_point import is_speculatable_before
 from gossamer_ir.core.build import integer_value
 from gossamer_ir.core.conditions import conjunction, conjuncts
-from gossamer_ir.nodes import (
-    Expr,
-    For,
-    Function,
-    If,
-    IfThenElse,
-    Let,
-    Module,
-    Stmt,
-)
+from gossamer_ir.nodes import Expr, For, Function, If, IfThenElse, Let, Module, Stmt
 from gossamer_ir.traversal.free_vars import free_vars
 from gossamer_lower.lowering_pass import lowering_pass, map_functions
 from gossamer_lower.statements.rebuild import map_stmts, with_bodies, with_body, with_branches

@@ -49,11 +49,7 @@ from gossamer_ir.traversal.substitute import substitute
 from gossamer_ir.traversal.walk import collect, stmts
 from gossamer_lower.bounds_checks.access_checks import with_bounds_checks
 from gossamer_lower.lowering_pass import lowering_pass, map_functions
-from gossamer_lower.memory.index_ranges import (
-    Interval,
-    contracted_indices,
-    index_ranges_of,
-)
+from gossamer_lower.memory.index_ranges import Interval, contracted_indices, index_ranges_of
 from gossamer_lower.statements.rebuild import with_bodies
 
 Intervals: TypeAlias = list[Interval | None]

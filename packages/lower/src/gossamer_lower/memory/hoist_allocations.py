@@ -15,11 +15,7 @@ from msgspec.structs import replace
 from gossamer_ir.analysis.invariants import is_constant
 from gossamer_ir.analysis.statements.software_pipelining import is_pipelined
 from gossamer_ir.core.build import ONE, ZERO, index_var, integer_value
-from gossamer_ir.core.statement_kinds import (
-    CALLING_STMTS,
-    CHECKING_STMTS,
-    effects_of,
-)
+from gossamer_ir.core.statement_kinds import CALLING_STMTS, CHECKING_STMTS, effects_of
 from gossamer_ir.nodes import (
     Allocate,
     Binary,

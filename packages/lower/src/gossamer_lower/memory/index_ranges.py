@@ -17,11 +17,7 @@ from typing import Any, TypeAlias
 
 import msgspec
 
-from gossamer_ir.analysis.accesses.buffer_accesses import (
-    StmtInContext,
-    reads_in,
-    stmts_in_context,
-)
+from gossamer_ir.analysis.accesses.buffer_accesses import StmtInContext, reads_in, stmts_in_context
 from gossamer_ir.analysis.bounds.overflow import overflow_of
 from gossamer_ir.analysis.invariants import invariant_facts
 from gossamer_ir.analysis.proofs.program_point import is_invariant

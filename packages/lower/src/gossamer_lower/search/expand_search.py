@@ -17,18 +17,7 @@ from msgspec.structs import replace
 from gossamer_ir.analysis.bounds.overflow import overflow_of
 from gossamer_ir.analysis.proofs.program_point import is_invariant
 from gossamer_ir.core.build import add, index_var, sub
-from gossamer_ir.nodes import (
-    Expr,
-    For,
-    Function,
-    If,
-    IfThenElse,
-    Let,
-    Load,
-    Module,
-    Search,
-    Stmt,
-)
+from gossamer_ir.nodes import Expr, For, Function, If, IfThenElse, Let, Load, Module, Search, Stmt
 from gossamer_ir.traversal.fields import body_fields
 from gossamer_ir.traversal.names import namer_of
 from gossamer_ir.traversal.node_index import types_in

@@ -24,16 +24,9 @@ from gossamer_ir.traversal.buffer_definitions import buffers_allocated
 from gossamer_ir.traversal.rewrite import rewrite_body
 from gossamer_lower.lowering_pass import lowering_pass, map_functions
 from gossamer_lower.statements.point_visitor import PointVisitor
-from gossamer_lower.statements.rebuild import (
-    with_body,
-    with_hoisted_start,
-)
+from gossamer_lower.statements.rebuild import with_body, with_hoisted_start
 from gossamer_lower.vector.body_vectorizer import BodyVectorizer
-from gossamer_lower.vector.lane_reductions import (
-    LaneReducer,
-    lane_reduction,
-    reduce_at_once,
-)
+from gossamer_lower.vector.lane_reductions import LaneReducer, lane_reduction, reduce_at_once
 
 
 @lowering_pass(

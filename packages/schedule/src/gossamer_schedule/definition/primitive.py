@@ -189,9 +189,7 @@ def _place_of_arguments(module: Module, arguments: tuple[object, ...]) -> Place:
 
 
 def _marked_text(module: Module, place: Place) -> str:
-    from gossamer_ir.script.carets import (
-        caret_text,  # imported late: only errors need the printer
-    )
+    from gossamer_ir.script.carets import caret_text  # imported late: only errors need the printer
 
     try:
         return caret_text(module, place)

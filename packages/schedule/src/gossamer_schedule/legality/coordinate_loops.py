@@ -7,15 +7,7 @@ from collections.abc import Mapping
 from gossamer_ir.core.axis_kinds import indices_of
 from gossamer_ir.core.build import ZERO, index_var
 from gossamer_ir.core.iteration_axes import all_axis_names
-from gossamer_ir.nodes import (
-    Axis,
-    For,
-    Iteration,
-    Let,
-    Load,
-    Stmt,
-    Var,
-)
+from gossamer_ir.nodes import Axis, For, Iteration, Let, Load, Stmt, Var
 from gossamer_ir.support.items_by_name import items_by_name
 from gossamer_ir.traversal.names import Namer, namer_of
 from gossamer_ir.traversal.rewrite import rewrite_body

@@ -13,16 +13,7 @@ from gossamer_ir.analysis.proofs.program_point import ProgramPoint
 from gossamer_ir.core.build import ZERO, integer_value
 from gossamer_ir.core.conditions import conjunction
 from gossamer_ir.dependence.access_forms import buffers_with_aliasing_indices
-from gossamer_ir.nodes import (
-    Block,
-    Expr,
-    For,
-    Function,
-    Load,
-    Stmt,
-    Store,
-    Var,
-)
+from gossamer_ir.nodes import Block, Expr, For, Function, Load, Stmt, Store, Var
 from gossamer_ir.traversal.free_vars import free_vars
 from gossamer_ir.traversal.statement_queries import allocation_of, body_in
 from gossamer_ir.traversal.substitute import resolve

@@ -10,15 +10,7 @@ from msgspec.structs import replace
 from gossamer_ir.core.build import zero_of
 from gossamer_ir.core.statement_kinds import Body, effects_of
 from gossamer_ir.errors import ScheduleError
-from gossamer_ir.nodes import (
-    Block,
-    Expr,
-    IfThenElse,
-    Load,
-    Node,
-    Stmt,
-    Store,
-)
+from gossamer_ir.nodes import Block, Expr, IfThenElse, Load, Node, Stmt, Store
 from gossamer_ir.traversal.buffer_uses import buffers_accessed
 from gossamer_ir.traversal.rewrite import map_children
 from gossamer_ir.traversal.statement_queries import loop_of

@@ -10,22 +10,9 @@ from msgspec.structs import replace
 from gossamer_ir.analysis.accesses.init_nests import ValuesOfVars
 from gossamer_ir.analysis.bounds.loops_by_name import loops_of, loops_within
 from gossamer_ir.arith.affine import ONE_FORM, affine_of, product_of
-from gossamer_ir.core.build import (
-    add,
-    index_var,
-    integer_value,
-    unconditional_extent,
-    var_name,
-)
+from gossamer_ir.core.build import add, index_var, integer_value, unconditional_extent, var_name
 from gossamer_ir.dependence.disjointness import disjointness, written_accesses
-from gossamer_ir.nodes import (
-    Block,
-    BlockIter,
-    Expr,
-    For,
-    Stmt,
-    Var,
-)
+from gossamer_ir.nodes import Block, BlockIter, Expr, For, Stmt, Var
 from gossamer_ir.traversal.access_types import ACCESSES, ELEMENT_ACCESSES
 from gossamer_ir.traversal.buffer_uses import buffers_named, buffers_read_in, outer_writes
 from gossamer_ir.traversal.free_vars import free_vars

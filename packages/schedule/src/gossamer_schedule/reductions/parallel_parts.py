@@ -30,11 +30,7 @@ from gossamer_ir.nodes import (
 from gossamer_ir.traversal.free_vars import free_vars
 from gossamer_ir.traversal.names import Namer, namer_of
 from gossamer_ir.traversal.substitute import resolve, substitute, substitute_body
-from gossamer_schedule.cursor.cursor_at import (
-    Cursor,
-    addressable_stmts,
-    function_with_replaced,
-)
+from gossamer_schedule.cursor.cursor_at import Cursor, addressable_stmts, function_with_replaced
 from gossamer_schedule.cursor.variable_values import values_at
 from gossamer_schedule.nests.block_nest import with_single_block_replaced
 from gossamer_schedule.nests.copy_nest import IterationDomain, copy_nest

@@ -12,16 +12,7 @@ from gossamer_ir.analysis.proofs.program_point import ProgramPoint
 from gossamer_ir.core.build import index
 from gossamer_ir.core.conditions import in_range, short_circuit_conjunction
 from gossamer_ir.core.expression_kinds import has_lanes
-from gossamer_ir.nodes import (
-    Binary,
-    Block,
-    Expr,
-    Function,
-    IfThenElse,
-    Node,
-    Range,
-    Stmt,
-)
+from gossamer_ir.nodes import Binary, Block, Expr, Function, IfThenElse, Node, Range, Stmt
 from gossamer_ir.traversal.access_types import ELEMENT_NODES, HINTS, INDEXED_NODES
 from gossamer_ir.traversal.rewrite import map_children
 from gossamer_ir.traversal.statement_queries import values_bound_in

@@ -33,11 +33,7 @@ from gossamer_schedule.tensorization.implementation import (
     is_contiguous,
     vector_loops,
 )
-from gossamer_schedule.tensorization.intrinsic import (
-    ParsedIntrinsic,
-    find_intrinsic,
-    matched_loops,
-)
+from gossamer_schedule.tensorization.intrinsic import ParsedIntrinsic, find_intrinsic, matched_loops
 from gossamer_schedule.tensorization.outer_block import outer_block, required_single_block
 from gossamer_schedule.tensorization.unify import BufferBinding, Match, matches_of
 

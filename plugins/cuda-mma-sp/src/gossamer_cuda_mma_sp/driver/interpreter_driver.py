@@ -9,11 +9,7 @@ from contextlib import contextmanager
 import numpy as np
 
 from gossamer_cuda_mma_sp.device_code import GridShape
-from gossamer_cuda_mma_sp.driver.cuda_driver import (
-    KernelFunction,
-    LaunchArgument,
-    PinnedMemory,
-)
+from gossamer_cuda_mma_sp.driver.cuda_driver import KernelFunction, LaunchArgument, PinnedMemory
 from gossamer_cuda_mma_sp.driver.device_limits import INTERPRETED
 from gossamer_cuda_mma_sp.interpreter.grid import run_grid
 from gossamer_cuda_mma_sp.interpreter.memory import DeviceFaultError, GlobalMemory

@@ -10,11 +10,7 @@ from typing import Any
 import numpy as np
 
 from gossamer_cuda_mma_sp.device_code import GridShape
-from gossamer_cuda_mma_sp.driver.cuda_driver import (
-    KernelFunction,
-    LaunchArgument,
-    PinnedMemory,
-)
+from gossamer_cuda_mma_sp.driver.cuda_driver import KernelFunction, LaunchArgument, PinnedMemory
 from gossamer_cuda_mma_sp.driver.device_limits import device_limits
 from gossamer_cuda_mma_sp.driver.library_calls import BindingsCalls, CtypesCalls
 from gossamer_ir.support.arrays import Array

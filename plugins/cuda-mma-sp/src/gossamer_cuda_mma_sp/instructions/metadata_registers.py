@@ -7,10 +7,7 @@ tiles, as there are selectors.
 
 from __future__ import annotations
 
-from gossamer_cuda_mma_sp.instructions.operand_registers import (
-    require_operand,
-    require_registers,
-)
+from gossamer_cuda_mma_sp.instructions.operand_registers import require_operand, require_registers
 from gossamer_cuda_mma_sp.instructions.sparse_instructions import (
     MMA_ROWS,
     SparseInstruction,

@@ -19,10 +19,7 @@ import numpy as np
 
 from gossamer_formats.axis_order import ancestors, axes_between, require_nested_axes
 from gossamer_formats.checks.index_checks import require_word
-from gossamer_formats.conversion.by_numpy.axis_coordinates import (
-    StoredContents,
-    axis_coordinates,
-)
+from gossamer_formats.conversion.by_numpy.axis_coordinates import StoredContents, axis_coordinates
 from gossamer_formats.conversion.by_numpy.distinct import distinct, occurrences, ranks_within
 from gossamer_formats.conversion.destination.contents import listed_array, scattered_array
 from gossamer_formats.conversion.destination.conversion_destination import Destination
@@ -30,14 +27,7 @@ from gossamer_formats.conversion.destination.converted_storage import shape_erro
 from gossamer_formats.conversion.destination.known_sizes import KnownSizes
 from gossamer_formats.description_sizes import shape_of
 from gossamer_formats.memory.available_memory import require_memory
-from gossamer_ir.core.axis_kinds import (
-    Indices,
-    Indptr,
-    indices_of,
-    indptr_of,
-    is_varied,
-    width_of,
-)
+from gossamer_ir.core.axis_kinds import Indices, Indptr, indices_of, indptr_of, is_varied, width_of
 from gossamer_ir.core.build import integer_value
 from gossamer_ir.errors import FormatError, UnsupportedError
 from gossamer_ir.nodes import Axis, Buffer, FormatDescription

@@ -18,11 +18,7 @@ from gossamer_formats.conversion.destination.converted_storage import (
     ConvertedStorage,
     require_same_shape,
 )
-from gossamer_formats.conversion.destination.dtypes import (
-    index_dtypes,
-    limits_of,
-    with_index_dtype,
-)
+from gossamer_formats.conversion.destination.dtypes import index_dtypes, limits_of, with_index_dtype
 from gossamer_formats.memory.available_memory import require_memory
 from gossamer_formats.permutation import UNSTORED
 from gossamer_formats.storage import Storage, values_handle, with_value_dtype

@@ -14,13 +14,7 @@ from functools import partial
 from pathlib import Path
 
 from gossamer_formats.io.file_format import FileFormat
-from gossamer_formats.io.file_formats import (
-    binsparse,
-    dlmc,
-    frostt,
-    matrix_market,
-    scipy_archives,
-)
+from gossamer_formats.io.file_formats import binsparse, dlmc, frostt, matrix_market, scipy_archives
 from gossamer_ir.errors import FormatError
 from gossamer_ir.plugins import groups
 from gossamer_ir.plugins.named_objects import NamedObjects

@@ -12,11 +12,7 @@ from gossamer_ir.interchange.records import Decision, Target
 from gossamer_machine import Machine
 from gossamer_machine.intrinsics.n_m_operands import n_m_operands
 from gossamer_machine.schedule_policy.n_m_tiles import ProductSizes
-from gossamer_tune.internal_api import (
-    FormChoice,
-    choose_cpu_form,
-    choose_grid_form,
-)
+from gossamer_tune.internal_api import FormChoice, choose_cpu_form, choose_grid_form
 
 
 def decide_form(dtype: str, sizes: Mapping[str, int], target: str | Target) -> Decision | None:

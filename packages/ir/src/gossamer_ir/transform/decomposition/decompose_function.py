@@ -12,13 +12,7 @@ from collections.abc import Sequence
 from msgspec.structs import replace
 
 from gossamer_ir.analysis.axes.logical_elements import map_results
-from gossamer_ir.nodes import (
-    Function,
-    Iteration,
-    Relation,
-    SparseBuffer,
-    Stmt,
-)
+from gossamer_ir.nodes import Function, Iteration, Relation, SparseBuffer, Stmt
 from gossamer_ir.support.items_by_name import items_by_name
 from gossamer_ir.support.message_texts import amount
 from gossamer_ir.transform.decomposition.decomposed_iterations import (

@@ -11,12 +11,7 @@ from msgspec.structs import replace
 from gossamer_ir.core.annotations import PREPROCESS
 from gossamer_ir.core.axis_kinds import is_full
 from gossamer_ir.core.build import index_var, integer_value
-from gossamer_ir.core.iteration_axes import (
-    all_axis_names,
-    attachment_of,
-    axis_names,
-    iterated_axes,
-)
+from gossamer_ir.core.iteration_axes import all_axis_names, attachment_of, axis_names, iterated_axes
 from gossamer_ir.nodes import (
     Axis,
     Expr,

@@ -13,14 +13,7 @@ from gossamer_ir.core.axis_kinds import (
     parent_value,
     width_of,
 )
-from gossamer_ir.nodes import (
-    AnyBuffer,
-    Axis,
-    Buffer,
-    Param,
-    Scope,
-    SparseBuffer,
-)
+from gossamer_ir.nodes import AnyBuffer, Axis, Buffer, Param, Scope, SparseBuffer
 from gossamer_ir.verify.context import IndexShape, NodePlace, VerifyContext
 from gossamer_ir.verify.expressions.check_expr import check_length
 from gossamer_ir.verify.expressions.dtype_queries import is_constant_expr, is_vector, parse_dtype

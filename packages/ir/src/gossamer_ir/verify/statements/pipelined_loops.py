@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-from gossamer_ir.analysis.statements.software_pipelining import (
-    MAX_STAGES,
-    MIN_STAGES,
-    copies_ahead,
-)
+from gossamer_ir.analysis.statements.software_pipelining import MAX_STAGES, MIN_STAGES, copies_ahead
 from gossamer_ir.core.annotations import PIPELINE
 from gossamer_ir.nodes import Function
 from gossamer_ir.verify.context import VerifyContext

@@ -5,11 +5,7 @@ from __future__ import annotations
 from collections.abc import Set
 from typing import get_args
 
-from gossamer_ir.analysis.accesses.init_nests import (
-    EnclosedBlock,
-    loops_outside_init,
-    vars_used,
-)
+from gossamer_ir.analysis.accesses.init_nests import EnclosedBlock, loops_outside_init, vars_used
 from gossamer_ir.analysis.statements.software_pipelining import is_pipelined
 from gossamer_ir.core.annotations import ANNOTATIONS, UNSAFE, keys_on
 from gossamer_ir.nodes import (

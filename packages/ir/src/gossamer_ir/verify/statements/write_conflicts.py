@@ -10,16 +10,7 @@ from gossamer_ir.analysis.statements.reductions import REDUCE_OPS
 from gossamer_ir.core.axis_kinds import is_varied, width_of
 from gossamer_ir.core.build import ONE, index_var
 from gossamer_ir.core.statement_kinds import effects_of
-from gossamer_ir.nodes import (
-    Atomic,
-    Binary,
-    Combine,
-    Expr,
-    Iteration,
-    Load,
-    Stmt,
-    Store,
-)
+from gossamer_ir.nodes import Atomic, Binary, Combine, Expr, Iteration, Load, Stmt, Store
 from gossamer_ir.traversal.free_vars import free_vars
 from gossamer_ir.traversal.statement_queries import values_after
 from gossamer_ir.traversal.walk import collect

@@ -5,15 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from gossamer_ir.nodes import (
-    Allocate,
-    AsyncCopy,
-    Barrier,
-    CommitGroup,
-    For,
-    Shuffle,
-    WaitGroup,
-)
+from gossamer_ir.nodes import Allocate, AsyncCopy, Barrier, CommitGroup, For, Shuffle, WaitGroup
 from gossamer_ir.support.typed_calls import typed
 from gossamer_llvm.emitter.function_emitter import FunctionEmitter, LowerStmt, TargetLowering
 from gossamer_llvm.targets.nvptx.async_copies import (

@@ -11,16 +11,7 @@ from gossamer_ir.analysis.accesses.init_nests import iters_of_init
 from gossamer_ir.analysis.proofs.program_point import ProgramPoint
 from gossamer_ir.core.conditions import TRUE
 from gossamer_ir.core.statement_kinds import Body, effects_of
-from gossamer_ir.nodes import (
-    STMTS,
-    Block,
-    BlockIter,
-    Expr,
-    Function,
-    Guard,
-    Node,
-    Stmt,
-)
+from gossamer_ir.nodes import STMTS, Block, BlockIter, Expr, Function, Guard, Node, Stmt
 from gossamer_ir.traversal.free_vars import free_vars
 from gossamer_ir.traversal.rewrite import map_children
 from gossamer_ir.traversal.statement_queries import condition_after, loop_of

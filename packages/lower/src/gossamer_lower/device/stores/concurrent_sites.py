@@ -9,13 +9,7 @@ from msgspec.structs import replace
 
 from gossamer_ir.core.build import ZERO, index_var
 from gossamer_ir.core.statement_kinds import BLOCK_BARRIERS, WRITES, Body, effects_of
-from gossamer_ir.nodes import (
-    Atomic,
-    Expr,
-    For,
-    Stmt,
-    Store,
-)
+from gossamer_ir.nodes import Atomic, Expr, For, Stmt, Store
 from gossamer_ir.traversal.access_types import READS
 from gossamer_ir.traversal.statement_queries import threads_of
 from gossamer_ir.traversal.substitute import resolve, substitute

@@ -22,18 +22,7 @@ from gossamer_ir.dependence.constant_points import ConstantPoints, TriedAccess, 
 from gossamer_ir.dependence.different_elements import are_different_elements
 from gossamer_ir.dependence.disjointness import without_changing
 from gossamer_ir.dependence.independence import are_unshared
-from gossamer_ir.nodes import (
-    Atomic,
-    Binary,
-    Expr,
-    For,
-    Function,
-    If,
-    Load,
-    Search,
-    Stmt,
-    Store,
-)
+from gossamer_ir.nodes import Atomic, Binary, Expr, For, Function, If, Load, Search, Stmt, Store
 from gossamer_ir.traversal.buffer_uses import buffers_read
 from gossamer_ir.traversal.free_vars import free_vars
 from gossamer_ir.traversal.names import bound_vars

@@ -10,16 +10,7 @@ from gossamer_ir.arith.simplify import simplify
 from gossamer_ir.core.axis_kinds import indptr_of
 from gossamer_ir.core.build import ONE, ZERO, add, index, index_var, integer_value, sub, widen
 from gossamer_ir.facts.fact_index import fact_index
-from gossamer_ir.nodes import (
-    Binary,
-    Buffer,
-    Compare,
-    Expr,
-    For,
-    Function,
-    InRange,
-    Search,
-)
+from gossamer_ir.nodes import Binary, Buffer, Compare, Expr, For, Function, InRange, Search
 from gossamer_ir.traversal.access_types import READS
 from gossamer_ir.traversal.free_vars import free_vars
 from gossamer_ir.traversal.walk import contains

@@ -49,10 +49,7 @@ from gossamer_ir.traversal.rewrite import map_children
 from gossamer_ir.traversal.statement_queries import values_after
 from gossamer_ir.traversal.substitute import substitute
 from gossamer_ir.traversal.walk import collect
-from gossamer_lower.inspector.results.result_arrays import (
-    ResultArrays,
-    point_inside,
-)
+from gossamer_lower.inspector.results.result_arrays import ResultArrays, point_inside
 
 STORAGE = ("int32", "int64")
 

@@ -18,14 +18,7 @@ from gossamer_ir.core.axis_kinds import indices_of, is_full, is_padded
 from gossamer_ir.core.build import ZERO, integer_value
 from gossamer_ir.core.conditions import in_range
 from gossamer_ir.errors import UnsupportedError
-from gossamer_ir.nodes import (
-    Axis,
-    Compare,
-    Expr,
-    IfThenElse,
-    Relation,
-    Search,
-)
+from gossamer_ir.nodes import Axis, Compare, Expr, IfThenElse, Relation, Search
 from gossamer_lower.axes.bitmask_slots import has_slot, slot_of_coordinate
 from gossamer_lower.axes.element_location import ElementLocation
 from gossamer_lower.axes.index_buffers import IndexBuffers

@@ -18,11 +18,7 @@ from gossamer_ir.traversal.buffer_uses import (
     outer_writes,
 )
 from gossamer_schedule.cursor.allocations import require_allocated
-from gossamer_schedule.cursor.cursor_at import (
-    Cursor,
-    addressable_stmts,
-    function_with_replaced,
-)
+from gossamer_schedule.cursor.cursor_at import Cursor, addressable_stmts, function_with_replaced
 from gossamer_schedule.cursor.find import find_block, find_buffer, find_loop
 from gossamer_schedule.cursor.requirements import LOOP_STAGES
 from gossamer_schedule.cursor.variable_values import values_at

@@ -23,11 +23,7 @@ from gossamer_schedule.definition.change import Change
 from gossamer_schedule.definition.primitive import primitive
 from gossamer_schedule.errors import quote, schedule_error
 from gossamer_schedule.motion.epilogue import Epilogue, are_vars, required_epilogue
-from gossamer_schedule.motion.inline import (
-    own_nest,
-    without_block,
-    without_buffer,
-)
+from gossamer_schedule.motion.inline import own_nest, without_block, without_buffer
 from gossamer_schedule.motion.move_block import nest_beside
 from gossamer_schedule.nests.block_nest import BlockNest
 from gossamer_schedule.nests.covered_elements import require_covered

@@ -31,10 +31,7 @@ from gossamer_schedule.predicates.block_predicates import is_bound_of
 from gossamer_schedule.regions.iterator_dimensions import required_dimensions
 from gossamer_schedule.safe_accesses.safe_loads import are_loads_safe
 from gossamer_schedule.staging.cache import with_cache
-from gossamer_schedule.staging.cache_checks import (
-    require_invariant_selectors,
-    selecting_iters,
-)
+from gossamer_schedule.staging.cache_checks import require_invariant_selectors, selecting_iters
 from gossamer_schedule.staging.loads import HEADERS, evaluation_condition
 
 

@@ -9,16 +9,7 @@ from msgspec.structs import replace
 from gossamer_ir.analysis.regions import regions_of
 from gossamer_ir.arith.affine import Affine, affine_of
 from gossamer_ir.core.build import ZERO, add, index_var
-from gossamer_ir.nodes import (
-    Allocate,
-    AnyBuffer,
-    BlockIter,
-    Buffer,
-    Compare,
-    Expr,
-    Range,
-    Scope,
-)
+from gossamer_ir.nodes import Allocate, AnyBuffer, BlockIter, Buffer, Compare, Expr, Range, Scope
 from gossamer_ir.traversal.names import namer_of
 from gossamer_schedule.cursor.cursor_at import Cursor
 from gossamer_schedule.cursor.find import find_loop
@@ -33,11 +24,7 @@ from gossamer_schedule.safe_accesses.safe_loads import are_loads_safe_in_loops
 from gossamer_schedule.staging.cache import required_block_and_buffer
 from gossamer_schedule.staging.cache_checks import require_constant_size
 from gossamer_schedule.staging.loads import ConditionalLoad
-from gossamer_schedule.staging.read_elements import (
-    ReadElements,
-    copy_stmts,
-    require_loads,
-)
+from gossamer_schedule.staging.read_elements import ReadElements, copy_stmts, require_loads
 from gossamer_schedule.staging.redirected_accesses import with_redirected_loads
 
 

@@ -38,11 +38,7 @@ from gossamer_ir.traversal.rewrite import rewrite_body
 from gossamer_ir.traversal.statement_queries import names_after
 from gossamer_ir.traversal.substitute import resolve
 from gossamer_ir.traversal.walk import collect
-from gossamer_schedule.cursor.cursor_at import (
-    Cursor,
-    addressable_stmts,
-    function_with_replaced,
-)
+from gossamer_schedule.cursor.cursor_at import Cursor, addressable_stmts, function_with_replaced
 from gossamer_schedule.cursor.find import find_block, find_buffer, find_loop
 from gossamer_schedule.cursor.program_points import point_in_function
 from gossamer_schedule.cursor.requirements import LOOP_STAGES, require_serial

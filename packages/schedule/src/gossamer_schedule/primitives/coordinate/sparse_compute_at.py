@@ -10,15 +10,7 @@ from gossamer_ir.core.axis_kinds import indices_of
 from gossamer_ir.core.build import index_var
 from gossamer_ir.core.iteration_axes import attachment_of
 from gossamer_ir.core.statement_kinds import WRITES
-from gossamer_ir.nodes import (
-    Axis,
-    Expr,
-    Function,
-    Iteration,
-    OverAxis,
-    Stmt,
-    Var,
-)
+from gossamer_ir.nodes import Axis, Expr, Function, Iteration, OverAxis, Stmt, Var
 from gossamer_ir.support.items_by_name import items_by_name
 from gossamer_ir.traversal.access_types import ACCESSES, ELEMENT_ACCESSES
 from gossamer_ir.traversal.buffer_uses import buffers_accessed, outer_writes

@@ -14,11 +14,7 @@ from gossamer_ir.core.limits import MAX_SIZE
 from gossamer_ir.nodes import Expr
 from gossamer_schedule.cursor.cursor_at import Cursor
 from gossamer_schedule.cursor.find import find_loop
-from gossamer_schedule.cursor.requirements import (
-    LOOP_STAGES,
-    require_between,
-    require_serial,
-)
+from gossamer_schedule.cursor.requirements import LOOP_STAGES, require_between, require_serial
 from gossamer_schedule.definition.change import Change
 from gossamer_schedule.definition.primitive import primitive
 from gossamer_schedule.definition.unsafe_mark import Requirement, require_nothing

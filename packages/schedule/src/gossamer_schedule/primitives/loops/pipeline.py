@@ -6,11 +6,7 @@ from msgspec.structs import replace
 
 from gossamer_ir.analysis.accesses.buffer_accesses import accesses
 from gossamer_ir.analysis.regions import regions_of
-from gossamer_ir.analysis.statements.software_pipelining import (
-    MAX_STAGES,
-    MIN_STAGES,
-    copies_ahead,
-)
+from gossamer_ir.analysis.statements.software_pipelining import MAX_STAGES, MIN_STAGES, copies_ahead
 from gossamer_ir.core.annotations import PIPELINE, without_annotation
 from gossamer_ir.core.build import integer_value
 from gossamer_ir.nodes import For, Stmt

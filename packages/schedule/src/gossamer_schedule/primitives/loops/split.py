@@ -21,11 +21,7 @@ from gossamer_ir.arith.affine import (
 )
 from gossamer_ir.core.build import ZERO, add, index_var, integer_value
 from gossamer_ir.core.limits import MAX_SIZE
-from gossamer_ir.dependence.mixed_radix import (
-    ceildiv_by,
-    ceildiv_in_range,
-    digits_from_counts,
-)
+from gossamer_ir.dependence.mixed_radix import ceildiv_by, ceildiv_in_range, digits_from_counts
 from gossamer_ir.errors import ScheduleError
 from gossamer_ir.nodes import Block, Compare, Expr, For, If, Stmt
 from gossamer_ir.traversal.free_vars import free_vars

@@ -22,10 +22,7 @@ from gossamer_machine.schedule_policy.gathered_rows import least_of_sums
 from gossamer_machine.schedule_policy.row_lengths import MIN_TERMS
 from gossamer_schedule.rules.analysis.gathers import Gather
 from gossamer_schedule.rules.analysis.outputs import has_rows_and_init, may_reassociate
-from gossamer_schedule.rules.decisions.alignment import (
-    align_to_rows,
-    row_alignment_verdict,
-)
+from gossamer_schedule.rules.decisions.alignment import align_to_rows, row_alignment_verdict
 from gossamer_schedule.rules.decisions.packing import pack_operand, row_packing_verdict
 from gossamer_schedule.rules.decisions.tiles_in_vectors import run_tile_in_vectors
 from gossamer_schedule.rules.decisions.verdict import Verdict, chosen_verdict, unprofitable_verdict

@@ -3,11 +3,7 @@
 from __future__ import annotations
 
 from gossamer_schedule.rules.patterns.row_reduction import RowReduction
-from gossamer_schedule.rules.steps.register_tiles import (
-    TileNest,
-    TileNests,
-    accumulate_tile,
-)
+from gossamer_schedule.rules.steps.register_tiles import TileNest, TileNests, accumulate_tile
 from gossamer_schedule.rules.steps.trace_builder import TraceBuilder
 from gossamer_schedule.rules.steps.vector_loops import VectorLoops, VectorTiles
 

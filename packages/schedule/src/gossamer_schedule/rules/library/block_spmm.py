@@ -13,21 +13,13 @@ import msgspec
 from gossamer_ir.nodes import Module
 from gossamer_ir.support.message_texts import amount
 from gossamer_machine.machine import Machine
-from gossamer_schedule.rules.decisions.block_tile import (
-    RegisterTile,
-    best_tile,
-    tile_reason,
-)
+from gossamer_schedule.rules.decisions.block_tile import RegisterTile, best_tile, tile_reason
 from gossamer_schedule.rules.decisions.packing import pack_operand, shared_tile_verdict
 from gossamer_schedule.rules.decisions.parallel_rows import run_rows_in_parallel
 from gossamer_schedule.rules.decisions.verdict import Verdict
 from gossamer_schedule.rules.patterns.block_reduction import BlockReduction, block_reduction
 from gossamer_schedule.rules.schedule_rule import PatternMatch, RuleContext, schedule_rule
-from gossamer_schedule.rules.steps.register_tiles import (
-    TileNest,
-    TileNests,
-    accumulate_tile,
-)
+from gossamer_schedule.rules.steps.register_tiles import TileNest, TileNests, accumulate_tile
 from gossamer_schedule.rules.steps.trace_builder import TraceBuilder
 from gossamer_schedule.rules.steps.vector_loops import VectorLoops
 

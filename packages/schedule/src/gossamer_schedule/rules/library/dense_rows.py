@@ -8,11 +8,7 @@ from __future__ import annotations
 from gossamer_ir.core.axis_kinds import is_dense_root
 from gossamer_ir.core.build import integer_value
 from gossamer_ir.nodes import Module
-from gossamer_schedule.rules.analysis.iterations import (
-    axes_of,
-    buffers_by_name,
-    single_iteration,
-)
+from gossamer_schedule.rules.analysis.iterations import axes_of, buffers_by_name, single_iteration
 from gossamer_schedule.rules.analysis.outputs import assigned_store
 from gossamer_schedule.rules.analysis.regular_reads import reads_regularly
 from gossamer_schedule.rules.schedule_rule import PatternMatch, RuleContext, schedule_rule

@@ -22,10 +22,7 @@ from gossamer_schedule.rules.decisions.prefetching.row_prefetching import prefet
 from gossamer_schedule.rules.decisions.tile_loops import run_tiles
 from gossamer_schedule.rules.decisions.tiles_in_vectors import run_tile_in_vectors
 from gossamer_schedule.rules.decisions.verdict import Verdict, unprofitable_verdict
-from gossamer_schedule.rules.patterns.grouped_reduction import (
-    GroupedReduction,
-    grouped_reduction,
-)
+from gossamer_schedule.rules.patterns.grouped_reduction import GroupedReduction, grouped_reduction
 from gossamer_schedule.rules.schedule_rule import PatternMatch, RuleContext, schedule_rule
 from gossamer_schedule.rules.steps.register_tiles import (
     TileNest,

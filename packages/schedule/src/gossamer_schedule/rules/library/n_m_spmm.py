@@ -5,10 +5,7 @@ from __future__ import annotations
 from gossamer_ir.nodes import Module
 from gossamer_machine.machine import Machine
 from gossamer_schedule.rules.decisions.parallel_rows import run_rows_in_parallel
-from gossamer_schedule.rules.patterns.n_m_product import (
-    NMProduct,
-    n_m_product,
-)
+from gossamer_schedule.rules.patterns.n_m_product import NMProduct, n_m_product
 from gossamer_schedule.rules.schedule_rule import PatternMatch, RuleContext, schedule_rule
 from gossamer_schedule.rules.steps.register_tiles import TileNest, accumulate_tile
 from gossamer_schedule.rules.steps.vector_loops import VectorTiles, tiles_holding

@@ -61,10 +61,7 @@ from gossamer_schedule.rules.decisions.tiles_in_vectors import run_tile_in_vecto
 from gossamer_schedule.rules.decisions.verdict import chosen_verdict
 from gossamer_schedule.rules.patterns.row_reduction import RowReduction, row_reduction
 from gossamer_schedule.rules.schedule_rule import PatternMatch, RuleContext, schedule_rule
-from gossamer_schedule.rules.steps.register_tiles import (
-    TileNests,
-    tile_around,
-)
+from gossamer_schedule.rules.steps.register_tiles import TileNests, tile_around
 from gossamer_schedule.rules.steps.trace_builder import TraceBuilder
 
 RowForm: TypeAlias = (

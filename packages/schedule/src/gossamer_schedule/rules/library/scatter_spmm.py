@@ -12,11 +12,7 @@ from gossamer_schedule.rules.decisions.feature_tiles import feature_tiles
 from gossamer_schedule.rules.decisions.tiles_in_vectors import run_tile_in_vectors
 from gossamer_schedule.rules.patterns.feature_updates import FeatureUpdates, feature_updates
 from gossamer_schedule.rules.schedule_rule import PatternMatch, RuleContext, schedule_rule
-from gossamer_schedule.rules.steps.register_tiles import (
-    TileNest,
-    accumulate_tile,
-    tile_around,
-)
+from gossamer_schedule.rules.steps.register_tiles import TileNest, accumulate_tile, tile_around
 from gossamer_schedule.rules.steps.trace_builder import TraceBuilder
 from gossamer_schedule.rules.steps.vector_loops import VectorLoops, VectorTiles
 

@@ -9,15 +9,7 @@ import msgspec
 
 from gossamer_ir.core.axis_kinds import indices_of, is_dense_root, is_full, is_varied
 from gossamer_ir.core.build import index_var
-from gossamer_ir.nodes import (
-    Axis,
-    Function,
-    Iteration,
-    Load,
-    SparseBuffer,
-    Store,
-    Var,
-)
+from gossamer_ir.nodes import Axis, Function, Iteration, Load, SparseBuffer, Store, Var
 from gossamer_ir.traversal.walk import children
 from gossamer_schedule.rules.analysis.iterations import (
     axes_of,

@@ -10,16 +10,7 @@ from gossamer_ir.analysis.statements.reductions import match_reduction
 from gossamer_ir.core.axis_kinds import indices_of, is_dense_root, is_varied, width_of
 from gossamer_ir.core.build import index_var, integer_value
 from gossamer_ir.core.lowered_names import data_name
-from gossamer_ir.nodes import (
-    Axis,
-    Expr,
-    Function,
-    If,
-    Iteration,
-    Load,
-    Stmt,
-    Store,
-)
+from gossamer_ir.nodes import Axis, Expr, Function, If, Iteration, Load, Stmt, Store
 from gossamer_ir.support.items_by_name import items_by_name
 from gossamer_ir.traversal.buffer_uses import buffers_read, buffers_written
 from gossamer_ir.traversal.free_vars import free_vars

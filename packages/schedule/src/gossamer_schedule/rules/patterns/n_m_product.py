@@ -10,15 +10,7 @@ from gossamer_ir.core.axis_kinds import indices_of, is_dense_root, is_full, is_v
 from gossamer_ir.core.build import index, index_var, integer_value
 from gossamer_ir.core.expression_kinds import dtype_of
 from gossamer_ir.core.lowered_names import data_name
-from gossamer_ir.nodes import (
-    Axis,
-    Expr,
-    Function,
-    InRange,
-    Iteration,
-    Load,
-    OverAxis,
-)
+from gossamer_ir.nodes import Axis, Expr, Function, InRange, Iteration, Load, OverAxis
 from gossamer_machine.intrinsics.n_m_operands import SPECIAL_OPERANDS
 from gossamer_schedule.rules.analysis.iterations import axes_of, single_iteration_pattern
 from gossamer_schedule.rules.analysis.outputs import may_reassociate, only_store

@@ -11,10 +11,7 @@ from gossamer_ir.nodes import Function, Iteration
 from gossamer_schedule.rules.analysis.gathers import Gather, gather_of
 from gossamer_schedule.rules.analysis.iterations import axes_of, single_iteration_pattern
 from gossamer_schedule.rules.analysis.outputs import may_reassociate, reduced_buffer
-from gossamer_schedule.rules.analysis.regular_reads import (
-    reads_regularly,
-    selects_by_dense_varied,
-)
+from gossamer_schedule.rules.analysis.regular_reads import reads_regularly, selects_by_dense_varied
 from gossamer_schedule.rules.analysis.slots import slots_before, slots_of
 
 

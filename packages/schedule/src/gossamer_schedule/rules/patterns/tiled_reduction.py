@@ -12,16 +12,7 @@ from gossamer_ir.arith.affine import ONE_FORM, affine_of, expr_of
 from gossamer_ir.core.axis_kinds import indices_of, is_dense_root, is_full, is_varied
 from gossamer_ir.core.build import index_var, integer_value
 from gossamer_ir.core.lowered_names import data_name
-from gossamer_ir.nodes import (
-    Axis,
-    Const,
-    Expr,
-    Function,
-    Iteration,
-    Load,
-    SparseBuffer,
-    Var,
-)
+from gossamer_ir.nodes import Axis, Const, Expr, Function, Iteration, Load, SparseBuffer, Var
 from gossamer_ir.traversal.free_vars import free_vars
 from gossamer_ir.traversal.walk import collect
 from gossamer_schedule.rules.analysis.iterations import (

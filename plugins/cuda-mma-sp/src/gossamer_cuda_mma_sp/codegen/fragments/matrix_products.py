@@ -18,12 +18,7 @@ from math import prod
 import msgspec
 from msgspec.structs import replace
 
-from gossamer_cuda_mma_sp.n_m.n_m_patterns import (
-    FOUR_OF_EIGHT,
-    ONE_OF_TWO,
-    TWO_OF_FOUR,
-    NMPattern,
-)
+from gossamer_cuda_mma_sp.n_m.n_m_patterns import FOUR_OF_EIGHT, ONE_OF_TWO, TWO_OF_FOUR, NMPattern
 from gossamer_ir.arith.affine import Affine, affine_of
 from gossamer_ir.core.build import ZERO, integer_value
 from gossamer_ir.nodes import Binary, Buffer, Call, Cast, Expr, For, Let, Load, Stmt, Store, Var

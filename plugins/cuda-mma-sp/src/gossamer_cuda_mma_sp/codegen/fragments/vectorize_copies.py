@@ -18,15 +18,7 @@ from gossamer_cuda_mma_sp.codegen.fragments.fragment_table import FragmentTable
 from gossamer_ir.analysis.statements.async_copies import COPIED_BYTES
 from gossamer_ir.analysis.statements.software_pipelining import is_pipelined
 from gossamer_ir.arith.affine import Affine, affine_of
-from gossamer_ir.core.build import (
-    ONE,
-    ZERO,
-    binary,
-    floordiv,
-    index,
-    index_var,
-    integer_value,
-)
+from gossamer_ir.core.build import ONE, ZERO, binary, floordiv, index, index_var, integer_value
 from gossamer_ir.core.dtypes import DType
 from gossamer_ir.nodes import Expr, For, Lanes, Load, Node, Ramp, Store
 from gossamer_ir.traversal.free_vars import free_vars

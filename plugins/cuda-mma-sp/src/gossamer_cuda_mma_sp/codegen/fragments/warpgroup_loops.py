@@ -27,18 +27,7 @@ from gossamer_cuda_mma_sp.target.gpu import Gpu
 from gossamer_ir.core.build import add, binary, floordiv, index, integer_value, mul, zero_of
 from gossamer_ir.core.dtypes import DType
 from gossamer_ir.errors import UnsupportedError
-from gossamer_ir.nodes import (
-    Buffer,
-    Call,
-    Cast,
-    Const,
-    Expr,
-    For,
-    IfThenElse,
-    Load,
-    Stmt,
-    Store,
-)
+from gossamer_ir.nodes import Buffer, Call, Cast, Const, Expr, For, IfThenElse, Load, Stmt, Store
 from gossamer_llvm import WarpgroupProduct, warp_loop
 
 _TFLOAT32 = "tfloat32"

@@ -26,9 +26,7 @@ from gossamer_formats.conversion.by_kernels.kernels.statements import (
     store,
     store_local,
 )
-from gossamer_formats.conversion.by_kernels.recording.array_scalars import (
-    has_flag,
-)
+from gossamer_formats.conversion.by_kernels.recording.array_scalars import has_flag
 from gossamer_formats.conversion.by_kernels.recording.branch import RecordedValue
 from gossamer_formats.conversion.by_kernels.recording.conversion_errors import (
     NotDirectError,

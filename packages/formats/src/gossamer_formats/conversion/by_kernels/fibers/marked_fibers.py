@@ -45,9 +45,7 @@ from gossamer_formats.conversion.by_kernels.kernels.statements import (
     store,
     store_local,
 )
-from gossamer_formats.conversion.by_kernels.recording.array_scalars import (
-    first_of,
-)
+from gossamer_formats.conversion.by_kernels.recording.array_scalars import first_of
 from gossamer_formats.conversion.by_kernels.recording.branch import RecordedValue
 from gossamer_formats.conversion.by_kernels.recording.conversion_errors import NotDirectError
 from gossamer_formats.conversion.by_kernels.source.element_loop import VALUE_INDEX

@@ -26,19 +26,13 @@ from gossamer_formats.conversion.by_kernels.fibers.fiber_offsets import (
     store_end,
 )
 from gossamer_formats.conversion.by_kernels.kernels.kernel_call import ArrayArgument, run_kernel
-from gossamer_formats.conversion.by_kernels.kernels.loop_nest import (
-    Tail,
-    depth_of_loops,
-    hoist,
-)
+from gossamer_formats.conversion.by_kernels.kernels.loop_nest import Tail, depth_of_loops, hoist
 from gossamer_formats.conversion.by_kernels.kernels.statements import (
     define_local,
     load_local,
     store,
 )
-from gossamer_formats.conversion.by_kernels.recording.array_scalars import (
-    first_of,
-)
+from gossamer_formats.conversion.by_kernels.recording.array_scalars import first_of
 from gossamer_formats.conversion.by_kernels.recording.branch import RecordedValue
 from gossamer_formats.conversion.by_kernels.results.append_in_parallel import append_in_parallel
 from gossamer_formats.conversion.by_kernels.results.append_loops import TOTAL, append_loops

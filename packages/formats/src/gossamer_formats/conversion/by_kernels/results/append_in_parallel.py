@@ -32,14 +32,7 @@ from gossamer_formats.conversion.by_kernels.results.append_loops import (
     one_by_one,
 )
 from gossamer_ir.arith.affine import affine_of
-from gossamer_ir.core.build import (
-    ONE,
-    ZERO,
-    add,
-    index,
-    index_var,
-    mul,
-)
+from gossamer_ir.core.build import ONE, ZERO, add, index, index_var, mul
 from gossamer_ir.nodes import Axis, Expr, For, Stmt, Store
 from gossamer_ir.support.arrays import Array
 from gossamer_ir.traversal.statement_queries import values_bound_in

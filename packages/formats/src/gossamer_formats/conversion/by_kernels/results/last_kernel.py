@@ -19,9 +19,7 @@ from gossamer_formats.conversion.by_kernels.kernel_options import KernelOptions
 from gossamer_formats.conversion.by_kernels.kernels.kernel_call import ArrayArgument
 from gossamer_formats.conversion.by_kernels.kernels.shared_arguments import Size
 from gossamer_formats.conversion.by_kernels.kernels.statements import cast, let, when
-from gossamer_formats.conversion.by_kernels.recording.array_scalars import (
-    size_of,
-)
+from gossamer_formats.conversion.by_kernels.recording.array_scalars import size_of
 from gossamer_formats.conversion.by_kernels.recording.branch import RecordedValue
 from gossamer_formats.conversion.by_kernels.recording.conversion_errors import NotDirectError
 from gossamer_formats.conversion.by_kernels.recording.recorded_storage import (

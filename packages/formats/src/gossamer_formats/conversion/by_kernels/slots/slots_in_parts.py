@@ -36,13 +36,7 @@ from gossamer_formats.conversion.by_kernels.slots.listed_slots import (
     new_slots,
     store_slot,
 )
-from gossamer_ir.core.build import (
-    ONE,
-    ZERO,
-    add,
-    index_var,
-    widen,
-)
+from gossamer_ir.core.build import ONE, ZERO, add, index_var, widen
 from gossamer_ir.nodes import Expr, For, Load, Stmt, Store
 from gossamer_ir.support.arrays import Array
 

@@ -13,9 +13,7 @@ from gossamer_formats.conversion.by_kernels.kernels.statements import (
     operation,
     when,
 )
-from gossamer_formats.conversion.by_kernels.recording.array_scalars import (
-    total_of,
-)
+from gossamer_formats.conversion.by_kernels.recording.array_scalars import total_of
 from gossamer_formats.conversion.by_kernels.source.source_loops import (
     SourceLoopBuilder,
     add_array,

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from gossamer_formats.conversion.by_kernels.recording.array_scalars import (
-    size_of,
-)
+from gossamer_formats.conversion.by_kernels.recording.array_scalars import size_of
 from gossamer_formats.conversion.by_kernels.source.source_loops import (
     SourceLoopBuilder,
     add_array,

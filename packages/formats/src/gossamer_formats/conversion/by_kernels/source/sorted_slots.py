@@ -5,9 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from gossamer_formats.conversion.by_kernels.kernels.sort_fibers import sort_fibers
-from gossamer_formats.conversion.by_kernels.recording.array_scalars import (
-    size_of,
-)
+from gossamer_formats.conversion.by_kernels.recording.array_scalars import size_of
 from gossamer_formats.conversion.by_kernels.recording.branch import RecordedValue
 from gossamer_formats.conversion.by_kernels.recording.conversion_errors import NotDirectError
 from gossamer_formats.conversion.by_kernels.recording.recorded_storage import (

@@ -12,9 +12,7 @@ from gossamer_formats.conversion.by_kernels.kernels.shared_arguments import (
     Size,
 )
 from gossamer_formats.conversion.by_kernels.kernels.statements import digits
-from gossamer_formats.conversion.by_kernels.recording.array_scalars import (
-    size_of,
-)
+from gossamer_formats.conversion.by_kernels.recording.array_scalars import size_of
 from gossamer_formats.conversion.by_kernels.recording.branch import RecordedValue
 from gossamer_formats.conversion.by_kernels.recording.recorded_storage import RecordedStorage
 from gossamer_formats.description_sizes import evaluate

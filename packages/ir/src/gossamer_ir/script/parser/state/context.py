@@ -7,17 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import TypeAlias, TypeVar
 
 from gossamer_ir.errors import ParseError
-from gossamer_ir.nodes import (
-    Axis,
-    Buffer,
-    Expr,
-    Node,
-    Param,
-    Range,
-    Reducer,
-    SparseBuffer,
-    Var,
-)
+from gossamer_ir.nodes import Axis, Buffer, Expr, Node, Param, Range, Reducer, SparseBuffer, Var
 from gossamer_ir.script.parser.state.block_declarations import BlockDeclarations
 from gossamer_ir.script.parser.state.function_declarations import FunctionDeclarations
 from gossamer_ir.script.parser.state.layouts import AnyLayout
