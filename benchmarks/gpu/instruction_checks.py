@@ -35,8 +35,8 @@ from gossamer_ir.interchange.records import Target
 from gossamer_ir.support.arrays import Array
 
 LANES, ROWS, COLUMNS = 32, 16, 8
-LARGEST = 4
-"""Of the elements of A and B: sums stay exact in float16."""
+MAX_OPERAND = 4
+"""The largest absolute value of the elements of A and B: sums stay exact in float16."""
 
 
 @cache
@@ -93,7 +93,7 @@ def wrong_result(
     if instruction.is_sparse:
         left = structured_matrix(random, left, instruction.bits)
     right = random_integers(random, instruction.b, (instruction.depth, COLUMNS))
-    sums = random.integers(-LARGEST, LARGEST + 1, (ROWS, COLUMNS))
+    sums = random.integers(-MAX_OPERAND, MAX_OPERAND + 1, (ROWS, COLUMNS))
     words = operand_words(instruction, selector, left, right, sums)
     ptx = instruction_kernels_ptx([(instruction, selector)], gpu)
     result = sums_of(execute_ptx(device, ptx, words), instruction)
@@ -135,7 +135,7 @@ def execute_ptx(device: GpuDevice, ptx: str, words: Array) -> Array:
 
 def random_integers(random: np.random.Generator, dtype: str, shape: tuple[int, int]) -> Array:
     """Return small integers that a dtype has."""
-    return random.integers(0 if dtype in UNSIGNED_DTYPES else -LARGEST, LARGEST + 1, shape)
+    return random.integers(0 if dtype in UNSIGNED_DTYPES else -MAX_OPERAND, MAX_OPERAND + 1, shape)
 
 
 def structured_matrix(random: np.random.Generator, matrix: Array, bits: int) -> Array:

@@ -19,7 +19,7 @@ import numpy as np
 
 from benchmarks.gpu.encoded_integers import encoded_integers
 from benchmarks.gpu.instruction_checks import (
-    LARGEST,
+    MAX_OPERAND,
     device_of,
     difference_of,
     packed_elements,
@@ -104,7 +104,7 @@ def wrong_sums(use: WarpgroupUse, gpu: Gpu, device: GpuDevice, *, seed: int) -> 
     left = random_integers(random, product.a, (ROWS, product.depth))
     left = structured_matrix(random, left, product.bits)
     right = random_integers(random, product.b, (product.depth, product.columns))
-    sums = random.integers(-LARGEST, LARGEST + 1, (ROWS, product.columns))
+    sums = random.integers(-MAX_OPERAND, MAX_OPERAND + 1, (ROWS, product.columns))
     image = np.zeros(IMAGE_BYTES, np.uint8)
     compressed = compress(encoded_integers(left, product.a), product.a, metadata_dtype="int8")
     stored, a = compressed.values, 0

@@ -27,7 +27,7 @@ from benchmarks.part import RunPart, Series
 from benchmarks.parts.processes.fresh_process import run_fresh
 from benchmarks.text_tables import Sheet
 
-CONVERSION_MEAN, CONVERSION_LEAST = 1.5, 1.0
+MIN_MEAN_RATIO, MIN_RATIO = 1.5, 1.0
 """Goals for the time of SciPy divided by that of gossamer over all conversions: geometric mean, and least."""
 
 USUAL = (
@@ -172,13 +172,13 @@ def conversions_sheet(times: Sequence[ConversionTime]) -> Sheet:
     formats = list(dict.fromkeys(one.source for one in times))
     ratios = [one.ratio for one in times]
     mean, least = geometric_mean(ratios), min(ratios)
-    verdict = "met" if mean >= CONVERSION_MEAN and least >= CONVERSION_LEAST else "MISSED"
-    below = sum(ratio < CONVERSION_LEAST for ratio in ratios)
+    verdict = "met" if mean >= MIN_MEAN_RATIO and least >= MIN_RATIO else "MISSED"
+    below = sum(ratio < MIN_RATIO for ratio in ratios)
     sheet = Sheet(
         "conversions, one thread: time of SciPy / time of gossamer, geometric mean (least)",
         ("from", *(f"to {name}" for name in formats)),
-        note=f"mean {mean:.2f} (wanted {CONVERSION_MEAN:.2f}), least {least:.2f} (wanted "
-        f"{CONVERSION_LEAST:.2f}), {below} of {len(ratios)} below: {verdict}",
+        note=f"mean {mean:.2f} (wanted {MIN_MEAN_RATIO:.2f}), least {least:.2f} (wanted "
+        f"{MIN_RATIO:.2f}), {below} of {len(ratios)} below: {verdict}",
     )
     for source in formats:
         texts = []

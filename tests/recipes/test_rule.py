@@ -20,7 +20,7 @@ from tests.recipes.recipe_pages import recipe
 
 pytestmark = pytest.mark.unserialized
 
-MOST_DRAWN = 400
+MAX_DRAWN = 400
 """Random programs that are drawn until each rule has matched one; the rarest matches one of forty."""
 SEVERAL = "programs of one iteration are drawn; tests of the rule have those of several"
 NO_SUCH_AXES = "no such tree of axes is drawn; tests of the rule compare with NumPy"
@@ -46,7 +46,7 @@ def test_random_programs_match_each_rule():
     names = {rule.name for rule in RULES}
     assert WITHOUT_RANDOM_PROGRAMS.keys() <= names
     missing = names - WITHOUT_RANDOM_PROGRAMS.keys()
-    for number in range(MOST_DRAWN):
+    for number in range(MAX_DRAWN):
         if not missing:
             break
         program = draw_program(Random(number), is_common=True)

@@ -27,7 +27,7 @@ def f(
     T.assume(in_range(P, 0, n))
     T.assume(monotone(P))
 """
-LARGEST = 2**63 - 1
+MAX_INT64 = 2**63 - 1
 
 PROGRAMS = {
     "a buffer whose index counts": """
@@ -257,7 +257,7 @@ if n > 9:
                 Y[0] = Y[0] + X[t * 4 + l]
 """,
 }
-SCALARS = [0, 1, 5, 20, -3, 2**62, LARGEST - 2, LARGEST, -(2**63)]
+SCALARS = [0, 1, 5, 20, -3, 2**62, MAX_INT64 - 2, MAX_INT64, -(2**63)]
 UNGUARDED = ("expand_reducers", "lower_blocks", "contract_buffers", "unswitch_uniform_conditions")
 """Passes before the bounds checks are inserted: an access out of bounds is not stopped by a guard there."""
 
@@ -287,7 +287,7 @@ def test_every_pass_keeps_what_a_program_does(name, m):
     body = "".join(f"    {line}\n" for line in PROGRAMS[name].strip().splitlines())
     module = parse_module(HEADER + body)
     assert diagnostics(module) == ()
-    for s in ([0, 9, m, 0], [13, 2, LARGEST, 0], [30, 8, 40, m]):
+    for s in ([0, 9, m, 0], [13, 2, MAX_INT64, 0], [30, 8, 40, m]):
         wanted = outcome(module, m=m, s=s)
         lowered = module
         for lower in FLAT_PASSES:

@@ -42,14 +42,14 @@ TOO_LARGE = "fuzzing.size"
 """The code of the refusal of such a module."""
 
 
-LEAST_BYTES = 16
+MIN_NODE_BYTES = 16
 """A node is encoded as no fewer bytes."""
 
 
 def has_too_many_nodes(module: Module) -> bool:
     # Encoding takes a third of the time of a walk, and most modules are small.
     with suppress(RecursionError):
-        if len(msgspec.json.encode(module)) <= LEAST_BYTES * MAX_NODES:
+        if len(msgspec.json.encode(module)) <= MIN_NODE_BYTES * MAX_NODES:
             return False
     return next(islice(walk(module), MAX_NODES, None), None) is not None
 

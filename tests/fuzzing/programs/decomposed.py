@@ -37,7 +37,7 @@ NO_PARTS = {
     "v_n_m": "It stores matrices that were pruned to it.",
 }
 """The formats in which no part of any matrix can be stored, with the reasons."""
-LARGEST = 1000
+MAX_SIZE = 1000
 """The most rows or columns of a matrix: parts with dense axes would need too much memory for more."""
 
 
@@ -66,7 +66,7 @@ def draw_decomposed(rng: Random, program: Program) -> DecomposedProgram | None:
     buffer = rng.choice(matrices)
     try:
         tensor = SparseTensor(_storage(program, function, buffer))
-        if max(tensor.shape) > LARGEST:
+        if max(tensor.shape) > MAX_SIZE:
             return None
         parts = _decomposition(rng, tensor)
         formats = tuple(print_format(part.tensor.description) for part in parts.parts)

@@ -27,7 +27,7 @@ from tests.fuzzing.oracle.arithmetic import FLOATS
 from tests.fuzzing.programs.buffers import Buffers
 from tests.fuzzing.programs.expressions import Term, Terms
 
-LARGEST = np.iinfo(np.int32).max
+MAX_INT32 = np.iinfo(np.int32).max
 
 
 @dataclass
@@ -244,7 +244,7 @@ class Reads(Buffers):
         name = f"AT_{axis_name}_{bound.axis}"
         if all(buffer.name != name for buffer in self.buffers):
             count = self.forest.length(bound.axis)
-            dtype = "int64" if length > LARGEST else self.rng.choice(("int32", "int64"))
+            dtype = "int64" if length > MAX_INT32 else self.rng.choice(("int32", "int64"))
             drawn = [self.rng.randrange(length) for _ in range(count)]
             if count <= length:
                 drawn = self.rng.sample(range(length), count)

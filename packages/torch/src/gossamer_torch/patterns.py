@@ -171,20 +171,20 @@ def _structure(indptr: Array, indices: Array, columns: int) -> SparseTensor:
     """Return checked copies of index arrays, as a matrix whose values are not used. Indices are narrowed to
     32 bits if they fit, which halves the memory that kernels read."""
     widest = max(columns, indices.size, indptr.size)
-    if widest <= _LARGEST and _fits(indptr) and _fits(indices):
+    if widest <= _MAX_INT32 and _fits(indptr) and _fits(indices):
         indptr, indices = indptr.astype(np.int32), indices.astype(np.int32)
     data = np.zeros(indices.size, np.int8)
     shape = (indptr.size - 1, columns)
     return from_arrays("csr", shape, indptr=indptr, indices=indices, data=data)
 
 
-_LARGEST = np.iinfo(np.int32).max
+_MAX_INT32 = np.iinfo(np.int32).max
 
 
 def _fits(indices: Array) -> bool:
     """Return whether 32 bits hold these numbers, which may be wrong indices."""
     is_narrow = indices.dtype == np.int32 or not indices.size
-    return is_narrow or bool(-_LARGEST <= indices.min() <= indices.max() <= _LARGEST)
+    return is_narrow or bool(-_MAX_INT32 <= indices.min() <= indices.max() <= _MAX_INT32)
 
 
 def _transpose(structure: SparseTensor) -> Transposed:

@@ -17,8 +17,8 @@ from gossamer_ir.support.typed_calls import typed
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-_LARGEST = 1 << 12
-"""Maximum number of pixels along a dimension: pixels of 0.5 GB."""
+_MAX_PIXELS = 1 << 12
+"""The number of pixels along a dimension: pixels of 0.5 GB."""
 
 _FEW = 10
 """The number of parts up to which neighbors have colors that differ clearly, those of the palette tab10."""
@@ -59,10 +59,10 @@ def spy(
     ['p0b0: ell_rows (width=1)', 'p0b1: ell_rows (width=2)', 'p0b2: ell_rows (width=4)', ...]
     """
     _require_matplotlib()
-    if not 1 <= max_pixels <= _LARGEST:
+    if not 1 <= max_pixels <= _MAX_PIXELS:
         raise ArgumentError(
             "spy.max_pixels",
-            f"The number of pixels 'max_pixels' is {max_pixels}; expected 1 to {_LARGEST}.",
+            f"The number of pixels 'max_pixels' is {max_pixels}; expected 1 to {_MAX_PIXELS}.",
         )
     pattern = pattern_of(A)
     labels = [layer.label for layer in pattern.layers]

@@ -8,6 +8,7 @@ from gossamer_ir.analysis.bounds.value_bounds import MAX_VSCALE
 from gossamer_ir.core.build import integer_value
 from gossamer_ir.core.dtypes import DType
 from gossamer_ir.core.expression_kinds import dtype_of
+from gossamer_ir.core.integers import MAX_INT64
 from gossamer_ir.nodes import Broadcast, Compare, Const, Expr, Lanes, Ramp
 from gossamer_llvm.emitter.folding import index_constant, literal_value
 from gossamer_llvm.emitter.function_emitter import FunctionEmitter
@@ -19,8 +20,6 @@ from gossamer_llvm.values.scalars_and_vectors import lane_numbers
 ON = Value("true", "bool")
 OFF = Value("false", "bool")
 """The predicates of all lanes, and of no lane, for any number of lanes."""
-# Of int64: a base plus the lanes below this bound cannot wrap.
-_LARGEST = (1 << 63) - 1
 
 
 def emit_predicate(emitter: FunctionEmitter, node: Expr | None) -> Value:
@@ -125,7 +124,7 @@ def is_ascending(emitter: FunctionEmitter, ramp: Ramp) -> bool:
     """Return whether no lane of a ramp with stride 1 wraps."""
     if emitter.info.overflow is None:
         return False
-    return emitter.info.overflow.bound(ramp.base) + _most_lanes(ramp) <= _LARGEST
+    return emitter.info.overflow.bound(ramp.base) + _most_lanes(ramp) <= MAX_INT64
 
 
 def _most_lanes(ramp: Ramp) -> int:

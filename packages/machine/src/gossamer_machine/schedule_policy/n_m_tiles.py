@@ -28,7 +28,7 @@ from gossamer_machine.machine import Grid, Machine, ProductTile
 
 MEMORY_BYTES, CACHE_BYTES, SHARED_BYTES, INSTRUCTION_CYCLES = 10, 47, 128, 2
 INSTRUCTION_ROWS, INSTRUCTION_FEATURES, INSTRUCTION_BITS = 16, 8, 256
-LEAST_TILE = ProductTile(32, 32)
+DEFAULT_TILE = ProductTile(32, 32)
 """The tile of a kernel for N:M if the machine does not say which it is."""
 WARPGROUP_CYCLES = 1
 """The cycles of warpgroups for as many elements as an instruction multiplies."""
@@ -96,7 +96,7 @@ def choose_n_m_tile(machine: Machine, operands: str, sizes: ProductSizes) -> NMT
         NMTileChoice(name, tile, sparse_work(operands, sizes, tile).cycles(grid))
         for dtype, name in machine.n_m_products
         if dtype == operands
-        for tile in (tiles.get(name, LEAST_TILE),)
+        for tile in (tiles.get(name, DEFAULT_TILE),)
     ]
     return min(choices, key=lambda choice: max(choice.cycles.values()), default=None)
 

@@ -22,11 +22,11 @@ from gossamer_torch.numpy_views import dtype_name_of, shared_array
 
 _GROUP_ROWS = 8
 """Products of a group."""
-ROWS_OF_PANEL = 2048
+MAX_PANEL_ROWS = 2048
 """The most rows of a panel of the result, which stays in the second-level cache."""
-LEAST_ROWS_OF_PANEL = 64
+MIN_PANEL_ROWS = 64
 """The least rows of a panel: with fewer, most groups of a segment have places without a product."""
-MOST_MATRIX_BYTES = 1 << 17
+MAX_MATRIX_BYTES = 1 << 17
 """Bytes of the matrix of a segment that is read from the caches again for each group."""
 MAX_GROUPED_KERNELS = 256
 """The number of kernels that are kept, each for a dtype and the sizes of matrices."""
@@ -84,7 +84,7 @@ def rows_of_panel(rows: int) -> int:
     (2048, 3)
     """
     of_thread = -(-rows // gs.get_num_threads())
-    return max(1, min(rows, ROWS_OF_PANEL, max(of_thread, LEAST_ROWS_OF_PANEL)))
+    return max(1, min(rows, MAX_PANEL_ROWS, max(of_thread, MIN_PANEL_ROWS)))
 
 
 def products_in_groups(
@@ -160,7 +160,7 @@ def has_small_matrices(shape: tuple[int, ...], dtype: torch.dtype) -> bool:
     _, features, outputs = shape
     matrix = features * outputs * dtype.itemsize
     has_kernel = dtype in (torch.float32, torch.float64) and min(shape) > 1
-    return has_kernel and matrix <= MOST_MATRIX_BYTES
+    return has_kernel and matrix <= MAX_MATRIX_BYTES
 
 
 @lru_cache(maxsize=MAX_GROUPED_KERNELS)

@@ -12,7 +12,7 @@ from gossamer_ir.verify.context import NodePlace, VerifyContext
 from gossamer_ir.verify.expressions.dtype_queries import parse_dtype
 from gossamer_ir.verify.statements.statement_checks import check_body
 
-MOST_PENDING = 8
+MAX_PENDING = 8
 """The most groups that may be pending after a wait."""
 
 
@@ -61,9 +61,9 @@ def check_commit_group(_context: VerifyContext, _node: CommitGroup, _place: Node
 
 def check_wait_group(context: VerifyContext, node: WaitGroup, place: NodePlace) -> None:
     """Check that the number of groups that may be pending is possible."""
-    if not 0 <= node.pending <= MOST_PENDING:
+    if not 0 <= node.pending <= MAX_PENDING:
         context.report(
             "verify.wait.pending",
-            f"A wait leaves {node.pending} groups pending; expected from 0 to {MOST_PENDING}.",
+            f"A wait leaves {node.pending} groups pending; expected from 0 to {MAX_PENDING}.",
             place,
         )

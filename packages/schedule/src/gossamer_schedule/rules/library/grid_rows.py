@@ -23,10 +23,10 @@ from gossamer_schedule.rules.patterns.sampled_products import SampledProducts, s
 from gossamer_schedule.rules.schedule_rule import PatternMatch, RuleContext, schedule_rule
 from gossamer_schedule.rules.steps.trace_builder import TraceBuilder
 
-LEAST_SHARED_FEATURES = 8
+MIN_SHARED_FEATURES = 8
 """Features of a sum that several threads compute. With fewer, each thread would have at most one."""
 
-LEAST_SHARED_ROW = 4
+MIN_SHARED_ROW = 4
 """Elements of a row on average that several threads add up. Fewer are about one for each thread."""
 
 
@@ -101,7 +101,7 @@ def _run_rows(
 
 def _row_threads(mean: float | None, grid: Grid) -> int | None:
     """Return the threads of a warp that rows of this mean length share; None if one thread has a row."""
-    if mean is None or mean < LEAST_SHARED_ROW:
+    if mean is None or mean < MIN_SHARED_ROW:
         return None
     return min(grid.warp, 1 << int(mean).bit_length() - 1)
 
@@ -125,7 +125,7 @@ def _run_products(
 ) -> None:
     """Compute each sum over features by the threads of a warp, or by one thread if there are few features."""
     loop = _run_all_slots(trace, module, pattern=products)
-    if products.features is not None and products.features < LEAST_SHARED_FEATURES:
+    if products.features is not None and products.features < MIN_SHARED_FEATURES:
         _bind_slots(trace, loop, grid=grid)
         return
     lanes = feature_threads(products.features, grid)

@@ -19,7 +19,7 @@ Emerald Rapids, where slices of short rows are 1.4 to 1.8 times as fast with the
 2.3 times). Windows in which the shares of two threads meet explain little of it: those of 256 rows are 1.1
 times as fast as those of 4096 on one of eight matrices, and not on the others."""
 
-LEAST_SHARED_CYCLES = 6_000.0
+MIN_SHARED_CYCLES = 6_000.0
 """The delay of few rows (fitted to 16 matrices with 512 to 20,000 rows in both precisions: products of CSR
 take 0.74 to 1.5 times as long as those of slices on two threads, 0.86 to 2 times on one)."""
 
@@ -69,4 +69,4 @@ def shared_row_cycles(rows: int, workload: Workload) -> float:
     """
     if workload.threads == 1:
         return 0.0
-    return max(rows * SHARED_ROW_CYCLES.on(workload.machine), LEAST_SHARED_CYCLES)
+    return max(rows * SHARED_ROW_CYCLES.on(workload.machine), MIN_SHARED_CYCLES)

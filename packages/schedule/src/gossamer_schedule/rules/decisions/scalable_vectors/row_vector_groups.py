@@ -21,7 +21,7 @@ Counted for SpMV with 64 elements in a row at 128, 256 and 512 bits: 97, 57 and 
 groups, 94, 57 and 38 in groups of 4, 104, 60 and 38 in groups of 2, and 123, 67 and 39 vector by vector. So
 groups pay if a row fills one."""
 
-MOST_UNITS = 16
+MAX_UNITS = 16
 """The longest vectors of Arm SVE, in units of vscale. Versions for longer ones are not worth their code."""
 
 
@@ -54,7 +54,7 @@ def _for_mean(mean: float, elements: int, *, machine: Machine) -> RowVectorGroup
     units, terms = int(mean) // elements, f"rows have {mean:.3g} terms on average"
     if units < max(1, machine.least_vector_bits // VSCALE_UNIT_BITS):
         return RowVectorGroups(is_profitable=False, why=f"{terms}, which do not fill a group")
-    if units >= MOST_UNITS:
+    if units >= MAX_UNITS:
         return RowVectorGroups(
             is_profitable=True, why=f"{terms}, which fill a group of the longest vectors"
         )
