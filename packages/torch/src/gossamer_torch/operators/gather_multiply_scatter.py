@@ -17,7 +17,7 @@ from gossamer_torch.checks import (
     require_tensor_shape,
 )
 from gossamer_torch.custom_ops.index_tensors import checked_indices
-from gossamer_torch.custom_ops.segment_sums import segment_sums
+from gossamer_torch.custom_ops.segments.segment_sums import segment_sums
 
 
 @typed

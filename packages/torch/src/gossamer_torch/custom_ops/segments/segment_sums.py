@@ -21,19 +21,19 @@ from gossamer_ir.errors import ArgumentError
 from gossamer_ir.support.arrays import Array
 from gossamer_torch.checks import require_indices
 from gossamer_torch.custom_ops.device_products import product_over_pattern
-from gossamer_torch.custom_ops.grouped_outer_products import (
+from gossamer_torch.custom_ops.registration import GradientsByName, torch_operator
+from gossamer_torch.custom_ops.segments.grouped_outer_products import (
     outer_products_in_groups,
     rows_of_group,
     sums_of_outer_products,
 )
-from gossamer_torch.custom_ops.grouped_products import (
-    Groups,
+from gossamer_torch.custom_ops.segments.grouped_sums import (
+    ProductGroups,
     has_small_matrices,
     products_in_groups,
     rows_of_panel,
     sums_of_groups,
 )
-from gossamer_torch.custom_ops.registration import GradientsByName, torch_operator
 from gossamer_torch.kept_results import memoize_with
 from gossamer_torch.numpy_views import shared_array, tensor_of
 from gossamer_torch.patterns import CheckedPattern
@@ -189,7 +189,7 @@ def _grouped_sums(
     panel: these depend on the number of threads."""
     panel = rows_of_panel(rows)
 
-    def make(bounds: Array, target_rows: Array, source_rows: Array) -> Groups:
+    def make(bounds: Array, target_rows: Array, source_rows: Array) -> ProductGroups:
         segments = bounds.size - 1
         return products_in_groups(
             np.repeat(np.arange(segments), np.diff(bounds)),

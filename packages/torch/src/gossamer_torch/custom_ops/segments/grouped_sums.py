@@ -14,6 +14,7 @@ import numpy as np
 import torch
 
 import gossamer as gs
+from gossamer.internal_api import DEFAULT_TARGET, machine_for
 from gossamer_backend import Kernel
 from gossamer_ir.support.arrays import Array
 from gossamer_schedule import ScheduleBuilder
@@ -65,7 +66,7 @@ def grouped_products(
 """
 
 
-class Groups(NamedTuple):
+class ProductGroups(NamedTuple):
     """Groups of products: where those of each panel and segment begin, and for each product of a group its
     row of the panel and its row of x. Places without a product have a row of a product, and the row n of
     x."""
@@ -83,8 +84,8 @@ def rows_of_panel(rows: int) -> int:
     >>> rows_of_panel(1 << 20), rows_of_panel(3)
     (2048, 3)
     """
-    of_thread = -(-rows // gs.get_num_threads())
-    return max(1, min(rows, MAX_PANEL_ROWS, max(of_thread, MIN_PANEL_ROWS)))
+    thread_rows = -(-rows // gs.get_num_threads())
+    return max(1, min(rows, MAX_PANEL_ROWS, max(thread_rows, MIN_PANEL_ROWS)))
 
 
 def products_in_groups(
@@ -96,7 +97,7 @@ def products_in_groups(
     rows: int,
     columns: int,
     panel: int,
-) -> Groups:
+) -> ProductGroups:
     """Return the groups of products, with their segments (below `count`), their rows of the result and of x.
     `panel` is the number of rows of a panel.
 
@@ -108,24 +109,24 @@ def products_in_groups(
     keys = (targets // panel).astype(np.int64) * count + segments
     # Products of a panel and a segment are sorted by row.
     by_row = counting_order(targets, rows).order
-    of_key = counting_order(keys[by_row], panels * count)
-    counts = np.diff(of_key.offsets)
+    by_key = counting_order(keys[by_row], panels * count)
+    counts = np.diff(by_key.offsets)
     indptr = np.zeros(panels * count + 1, np.int32)
     np.cumsum(-(-counts // _GROUP_ROWS), out=indptr[1:])
     # Each place takes a product of its group: places after the last product take this one.
     places = np.arange(indptr[-1] * _GROUP_ROWS)
     key_of_place = np.repeat(np.arange(counts.size), np.diff(indptr) * _GROUP_ROWS)
     numbers = places - indptr[key_of_place].astype(np.int64) * _GROUP_ROWS
-    chosen = np.minimum(numbers, counts[key_of_place] - 1) + of_key.offsets[key_of_place]
-    products = by_row[of_key.order[chosen]]
+    chosen = np.minimum(numbers, counts[key_of_place] - 1) + by_key.offsets[key_of_place]
+    products = by_row[by_key.order[chosen]]
     is_used = numbers < counts[key_of_place]
     row_of_place = (targets[products] % panel).astype(np.int32)
     column_of_place = np.where(is_used, sources[products], columns).astype(np.int32)
-    return Groups(indptr, row_of_place, column_of_place, panel)
+    return ProductGroups(indptr, row_of_place, column_of_place, panel)
 
 
 def sums_of_groups(
-    x: torch.Tensor, weights: torch.Tensor, groups: Groups, rows: int
+    x: torch.Tensor, weights: torch.Tensor, groups: ProductGroups, rows: int
 ) -> torch.Tensor:
     """Return the sums of the products of groups: `rows` by the columns of `weights`."""
     segments, features, outputs = weights.shape
@@ -165,52 +166,41 @@ def has_small_matrices(shape: tuple[int, ...], dtype: torch.dtype) -> bool:
 
 @lru_cache(maxsize=MAX_GROUPED_KERNELS)
 def _kernel(dtype: str, segments: int, features: int, outputs: int) -> Kernel:
+    """Return the kernel, which is specialized for the number of segments and the shape of their matrices."""
     sizes = {"segments": segments, "features": features, "outputs": outputs}
     sizes["group_rows"] = _GROUP_ROWS
     dtypes = dict.fromkeys(("X", "W", "Y", "Rows"), dtype)
-    lanes = vector_bytes() // np.dtype(dtype).itemsize
+    machine = machine_for(DEFAULT_TARGET)
+    # With the rows of a group, the vectors of a tile are the accumulators.
+    vectors = max(1, machine.accumulators // _GROUP_ROWS)
     builder = gs.schedule(_SCRIPT, specialize=sizes, dtypes=dtypes)
-    schedule = _schedule(builder, sizes, lanes)
+    schedule = _schedule(builder, segments, vectors=vectors, lanes=machine.lanes(dtype))
     return gs.compile(_SCRIPT, specialize=sizes, dtypes=dtypes, schedule=schedule)
 
 
-def _schedule(builder: ScheduleBuilder, sizes: dict[str, int], lanes: int) -> ScheduleBuilder:
-    """Return the schedule: a group is gathered and multiplied at a time. A tile of the product stays in
-    registers during the loop over features, and is then added to the rows of the result."""
+def _schedule(
+    builder: ScheduleBuilder, segments: int, *, vectors: int, lanes: int
+) -> ScheduleBuilder:
+    """Return the schedule: a group is gathered and multiplied at a time. A tile of the product, of `vectors`
+    of columns, stays in registers during the loop over features, and is then added to the rows of the
+    result."""
     sch = builder.lower().lower()
     p, _, io, ii, column, k = sch.get_loops("multiply")
-    vectors = _tile_vectors()
     tile, vector, lane = sch.split(column, factors=(None, vectors, lanes)).names
     sch.reorder(tile, k, ii, vector, lane)
     _, added, *_ = sch.reindex_cache_write("multiply", buffer="Y_data", scope="local").names
     sch.reverse_compute_at(added, loop=tile)
     product_init, *_ = sch.decompose_reduction("multiply", loop=k).names
-    gather_in_vectors(sch, io, lanes)
+    _gather_in_vectors(sch, io, lanes)
     sch.split(sch.get_loops(added)[-1], factors=(vectors, lanes))
     for block in (product_init, "multiply", added):
         row, vector, lane = sch.get_loops(block)[-3:]
         sch.unroll(row).unroll(vector).vectorize(lane)
-    return sch.parallel(p, weight=f"T.int64(IO_indptr[{p} * {sizes['segments']}])")
+    return sch.parallel(p, weight=f"T.int64(IO_indptr[{p} * {segments}])")
 
 
-def vector_bytes() -> int:
-    """Return the bytes of the vectors in which groups are gathered and multiplied: those of a register of
-    AVX-512, or of AVX2.
-
-    >>> vector_bytes() in (32, 64)
-    True
-    """
-    return 64 if "AVX512" in torch.backends.cpu.get_cpu_capability() else 32
-
-
-def _tile_vectors() -> int:
-    """Return the vectors of columns of a tile: with the rows of a group they fill half of the registers, of
-    which AVX-512 has 32 and AVX2 has 16."""
-    return 2 if vector_bytes() == 64 else 1
-
-
-def gather_in_vectors(sch: ScheduleBuilder, group: str, lanes: int) -> None:
-    """Gather the rows of one group at a time, in vectors, in the block `gather` of a program."""
+def _gather_in_vectors(sch: ScheduleBuilder, group: str, lanes: int) -> None:
+    """Gather the rows of one group at a time, in vectors, in the block `gather`."""
     _, copy, *_ = sch.cache_write("gather", buffer="Rows_data", scope="local").names
     sch.compute_at(copy, loop=group)
     row, copied = sch.get_loops(copy)[-2:]

@@ -13,10 +13,11 @@ import numpy as np
 import torch
 
 import gossamer as gs
+from gossamer.internal_api import DEFAULT_TARGET, machine_for
 from gossamer_backend import Kernel
 from gossamer_ir.support.arrays import Array
 from gossamer_schedule import ScheduleBuilder
-from gossamer_torch.custom_ops.grouped_products import MAX_GROUPED_KERNELS, vector_bytes
+from gossamer_torch.custom_ops.segments.grouped_sums import MAX_GROUPED_KERNELS
 from gossamer_torch.numpy_views import shared_array
 
 CHUNK_PRODUCTS = 2048
@@ -60,7 +61,7 @@ def grouped_outer_products(
 """
 
 
-class OuterGroups(NamedTuple):
+class OuterProductGroups(NamedTuple):
     """Products in groups, and these in chunks: where the groups of each chunk and the products of each group
     begin, for each product its row of y and its row of x, and for each chunk its segment."""
 
@@ -82,7 +83,7 @@ def rows_of_group(row_bytes: int) -> int:
 
 def outer_products_in_groups(
     bounds: Array, targets: Array, sources: Array, *, group_rows: int
-) -> OuterGroups:
+) -> OuterProductGroups:
     """Return the groups of products, whose segments have these bounds, with their rows of y and of x.
     `group_rows` is the number of products of a group; the last one of a chunk may have fewer.
 
@@ -91,15 +92,15 @@ def outer_products_in_groups(
     >>> groups.segments, groups.chunk_indptr, groups.indptr
     (array([0, 2]), array([0, 2, 3], dtype=int32), array([0, 1, 2, 3], dtype=int32))
     """
-    of_chunks = split_ranges(bounds, CHUNK_PRODUCTS)
-    of_groups = split_ranges(of_chunks.bounds, group_rows)
-    counts = np.bincount(of_groups.origins, minlength=of_chunks.origins.size)
-    return OuterGroups(
+    chunks = split_ranges(bounds, CHUNK_PRODUCTS)
+    groups = split_ranges(chunks.bounds, group_rows)
+    counts = np.bincount(groups.origins, minlength=chunks.origins.size)
+    return OuterProductGroups(
         chunk_indptr=np.concatenate([[0], np.cumsum(counts)]).astype(np.int32),
-        indptr=of_groups.bounds.astype(np.int32),
+        indptr=groups.bounds.astype(np.int32),
         rows=targets.astype(np.int32),
         columns=sources.astype(np.int32),
-        segments=of_chunks.origins,
+        segments=chunks.origins,
     )
 
 
@@ -125,7 +126,7 @@ def split_ranges(bounds: Array, most: int) -> SplitRanges:
 
 
 def sums_of_outer_products(
-    x: torch.Tensor, y: torch.Tensor, groups: OuterGroups, segments: int
+    x: torch.Tensor, y: torch.Tensor, groups: OuterProductGroups, segments: int
 ) -> torch.Tensor:
     """Return for each segment the sum of the products of its chunks: columns of x by columns of y."""
     features, outputs = x.shape[1], y.shape[1]
@@ -140,21 +141,21 @@ def sums_of_outer_products(
     count = max(1, _SUM_BYTES // sums[0].nbytes)
     for start in range(0, chunks, count):
         end = min(start + count, chunks)
-        of_chunks = np.zeros((end - start, features, outputs), sums.dtype)
-        _add_outer_products(x_rows, y_rows, _groups_of_chunks(groups, start, end), of_chunks)
+        chunk_sums = np.zeros((end - start, features, outputs), sums.dtype)
+        _add_outer_products(x_rows, y_rows, _groups_of_chunks(groups, start, end), chunk_sums)
         # Chunks are in the order of their segments.
         numbers = groups.segments[start:end]
         first = np.flatnonzero(np.diff(numbers, prepend=-1))
-        sums[numbers[first]] += np.add.reduceat(of_chunks, first)
+        sums[numbers[first]] += np.add.reduceat(chunk_sums, first)
     return result
 
 
-def _groups_of_chunks(groups: OuterGroups, start: int, end: int) -> OuterGroups:
+def _groups_of_chunks(groups: OuterProductGroups, start: int, end: int) -> OuterProductGroups:
     """Return the groups of some chunks."""
     chunk_indptr = groups.chunk_indptr[start : end + 1]
     indptr = groups.indptr[chunk_indptr[0] : chunk_indptr[-1] + 1]
     products = slice(indptr[0], indptr[-1])
-    return OuterGroups(
+    return OuterProductGroups(
         chunk_indptr - chunk_indptr[0],
         indptr - indptr[0],
         groups.rows[products],
@@ -163,7 +164,7 @@ def _groups_of_chunks(groups: OuterGroups, start: int, end: int) -> OuterGroups:
     )
 
 
-def _add_outer_products(x: Array, y: Array, groups: OuterGroups, sums: Array) -> None:
+def _add_outer_products(x: Array, y: Array, groups: OuterProductGroups, sums: Array) -> None:
     """Add the products of each chunk to its sum."""
     _, features, outputs = sums.shape
     _kernel(str(sums.dtype), features, outputs)(
@@ -182,7 +183,7 @@ def _add_outer_products(x: Array, y: Array, groups: OuterGroups, sums: Array) ->
 def _kernel(dtype: str, features: int, outputs: int) -> Kernel:
     sizes = {"features": features, "outputs": outputs}
     dtypes = dict.fromkeys(("X", "Y", "W", "Sum"), dtype)
-    lanes = vector_bytes() // np.dtype(dtype).itemsize
+    lanes = machine_for(DEFAULT_TARGET).lanes(dtype)
     builder = gs.schedule(_SCRIPT, specialize=sizes, dtypes=dtypes)
     schedule = _schedule(builder, lanes)
     return gs.compile(_SCRIPT, specialize=sizes, dtypes=dtypes, schedule=schedule)

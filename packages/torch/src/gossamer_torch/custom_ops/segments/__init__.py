@@ -1,0 +1,1 @@
+"""Products of gathered rows with the matrix of their segment: operators, and kernels for groups of them."""
