@@ -44,17 +44,17 @@ def test_tensors_at_one_address_with_other_strides_have_other_patterns():
 
 def test_indices_are_narrowed_and_the_transposed_pattern_is_kept(arrays):
     pattern = kept_pattern(*arrays, 4)
-    assert pattern.structure.arrays["indices"].dtype == "int32"
+    assert pattern.direct.structure.arrays["indices"].dtype == "int32"
     assert pattern.transposed is pattern.transposed
     values = torch.randn(5)
-    transposed = pattern.matrix(values, transposed=True).toarray()
-    assert (transposed == pattern.matrix(values, transposed=False).toarray().T).all()
+    transposed = pattern.transposed.matrix(values).toarray()
+    assert (transposed == pattern.direct.matrix(values).toarray().T).all()
 
 
 def test_tensors_of_inference_mode_have_no_count_of_writes(arrays):
     with torch.inference_mode():
         crow, col = (tensor.clone() for tensor in arrays)
-    assert kept_pattern(crow, col, 4).structure.nnz == 5
+    assert kept_pattern(crow, col, 4).direct.structure.nnz == 5
 
 
 @pytest.mark.parametrize("transposed", [False, True])
@@ -63,7 +63,7 @@ def test_values_that_stay_the_same_have_one_matrix(arrays, transposed):
     values[0] = torch.nan
 
     def matrix(values):
-        return pattern.matrix(values, transposed=transposed)
+        return pattern.oriented(transposed=transposed).matrix(values)
 
     def expected():
         dense = SparseMatrix(*arrays, values, shape=(3, 4)).to_dense().numpy()
@@ -84,13 +84,13 @@ def test_values_that_stay_the_same_have_one_matrix(arrays, transposed):
 def test_matrices_of_values_that_change_are_not_kept(arrays):
     pattern, values = kept_pattern(*arrays, 4), torch.ones(5)
     for other in (values.half(), values.bfloat16()):
-        matrices = [pattern.matrix(other, transposed=False) for _ in range(3)]
+        matrices = [pattern.direct.matrix(other) for _ in range(3)]
         assert matrices[1] is matrices[2]
     bits = values.half().view(torch.bfloat16)
-    assert pattern.matrix(bits, transposed=False).value_dtype == "bfloat16"
+    assert pattern.direct.matrix(bits).value_dtype == "bfloat16"
     trained = values.clone().requires_grad_()
     with torch.inference_mode():
         inferred = values.clone()
     for tensor in (trained, inferred):
-        matrices = [pattern.matrix(tensor, transposed=False) for _ in range(3)]
+        matrices = [pattern.direct.matrix(tensor) for _ in range(3)]
         assert matrices[1] is not matrices[2]

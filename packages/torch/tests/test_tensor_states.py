@@ -9,7 +9,7 @@ import pytest
 import torch
 
 import gossamer_torch as gt
-from gossamer_torch.kept_results import memoize_with
+from gossamer_torch.kept_results import ResultKey
 from gossamer_torch.nn import GATConv, GCNConv, RGCNConv, SAGEConv, SparseConv3d
 from gossamer_torch.tensor_states import has_state, state_of
 
@@ -18,6 +18,7 @@ class Result:
     """What is made of a tensor."""
 
 
+SUM, PRODUCT = ResultKey[Result]("a sum"), ResultKey[Result]("a product")
 EDGES = torch.tensor([[0, 1, 2], [1, 2, 2]])
 
 
@@ -66,9 +67,10 @@ def test_columns_in_the_memory_of_those_that_moved_are_read():
 def test_a_result_is_made_once_for_its_tensors_and_ends_with_the_first_of_them():
     tensor, other = torch.ones(1), torch.ones(1)
 
-    result = ref(memoize_with([tensor, other], "sum", Result))
-    assert memoize_with([tensor, other], "sum", Result) is result()
-    assert memoize_with([tensor, other], "product", Result) is not result()
+    result = ref(SUM.get([tensor, other], Result))
+    assert SUM.get([tensor, other], Result) is result()
+    assert PRODUCT.get([tensor, other], Result) is not result()
+    assert SUM.get([tensor, other], Result, options=(2,)) is not result()
     del other
     gc.collect()
     assert result() is None
@@ -86,9 +88,9 @@ def test_a_tensor_does_not_keep_the_key_of_a_result_that_ended_with_another(firs
 
 def test_results_of_earlier_places_of_a_tensor_are_dropped():
     tensor = torch.ones(1)
-    result = ref(memoize_with([tensor], "sum", Result))
+    result = ref(SUM.get([tensor], Result))
     tensor.data = torch.zeros(1)
-    memoize_with([tensor], "sum", Result)
+    SUM.get([tensor], Result)
     gc.collect()
     assert result() is None
 

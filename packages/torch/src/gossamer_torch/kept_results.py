@@ -8,7 +8,7 @@ this place afterwards. It is made again if one of them was changed.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, MutableMapping, Sequence
-from typing import Any, NamedTuple, TypeVar, cast
+from typing import Any, Generic, NamedTuple, TypeVar, cast
 from weakref import finalize
 
 import torch
@@ -20,60 +20,79 @@ from gossamer_torch.tensor_states import TensorMemory, TensorState, has_state, m
 R = TypeVar("R")
 
 
-def memoize_with(sources: Sequence[torch.Tensor], what: Hashable, make: Callable[[], R]) -> R:
-    """Return what a function makes from the contents of tensors, which `what` tells from other results.
+class ResultKey(Generic[R]):
+    """The key of results of type `R` that are made from the contents of tensors. Keys are equal only to
+    themselves, so two results never meet under one name. `options` of its methods tell the results of a key
+    for the same tensors from each other.
 
-    >>> numbers = torch.tensor([1, 2])
-    >>> memoize_with([numbers], "list", numbers.tolist) is memoize_with([numbers], "list", numbers.tolist)
+    >>> NUMBERS = ResultKey[list[int]]("the numbers in a list")
+    >>> tensor = torch.tensor([1, 2])
+    >>> NUMBERS.find([tensor])
+    >>> NUMBERS.get([tensor], tensor.tolist) is NUMBERS.get([tensor], tensor.tolist)
     True
-    """
-    of_objects = _entry_of_objects(sources, what)
-    if of_objects is not None:
-        return cast("R", of_objects.result)
-    sources = [_original_of(source) for source in sources]
-    key = _Key(what, tuple(map(memory_of, sources)))
-    kept = _kept.get(key)
-    if kept is None or not kept.is_of(sources):
-        states = [state_of(source) for source in sources]
-        kept = _keep(key, sources, states, make_to_keep(make))
-    result: R = kept.result
-    return result
-
-
-def kept_result(sources: Sequence[torch.Tensor], what: Hashable) -> Any:
-    """Return the result that `memoize_with` keeps for tensors with these contents; None if there is none.
-
-    >>> numbers = torch.tensor([1, 2])
-    >>> print(kept_result([numbers], "list"))
-    None
-    >>> _ = memoize_with([numbers], "list", numbers.tolist)
-    >>> kept_result([numbers], "list")
+    >>> NUMBERS.find([tensor])
     [1, 2]
     """
-    of_objects = _entry_of_objects(sources, what)
-    if of_objects is not None:
-        return of_objects.result
-    kept = _kept.get(_Key(what, tuple(map(memory_of, sources))))
-    return None if kept is None or not kept.is_of(sources) else kept.result
 
+    __slots__ = ("_name",)
 
-def _entry_of_objects(sources: Sequence[torch.Tensor], what: Hashable) -> _Kept | None:
-    """Return the result that was made of these objects, the usual case, if they have not changed."""
-    kept = _kept.get(_Key(what, tuple(map(id, sources))))
-    return kept if kept is not None and kept.is_of_objects(sources) else None
+    def __init__(self, name: str) -> None:
+        """`name` says in `repr` what is kept."""
+        self._name = name
+
+    def __repr__(self) -> str:
+        return f"<{self._name}>"
+
+    def find(
+        self, sources: Sequence[torch.Tensor], *, options: tuple[Hashable, ...] = ()
+    ) -> R | None:
+        """Return the result for tensors with these contents; None if there is none yet."""
+        by_objects = self._find_by_objects(sources, options)
+        if by_objects is not None:
+            return cast("R", by_objects.result)
+        kept = _kept.get(_Place(self, options, tuple(map(memory_of, sources))))
+        return None if kept is None or not kept.is_of(sources) else cast("R", kept.result)
+
+    def get(
+        self,
+        sources: Sequence[torch.Tensor],
+        make: Callable[[], R],
+        *,
+        options: tuple[Hashable, ...] = (),
+    ) -> R:
+        """Return the result for tensors with these contents, which `make` computes at the first call."""
+        by_objects = self._find_by_objects(sources, options)
+        if by_objects is not None:
+            return cast("R", by_objects.result)
+        sources = [_original_of(source) for source in sources]
+        place = _Place(self, options, tuple(map(memory_of, sources)))
+        kept = _kept.get(place)
+        if kept is None or not kept.is_of(sources):
+            states = [state_of(source) for source in sources]
+            kept = _keep(place, sources, states, make_to_keep(make))
+        result: R = kept.result
+        return result
+
+    def _find_by_objects(
+        self, sources: Sequence[torch.Tensor], options: tuple[Hashable, ...]
+    ) -> _Kept | None:
+        """Return the result that was made of these objects, the usual case, if they have not changed."""
+        kept = _kept.get(_Place(self, options, tuple(map(id, sources))))
+        return kept if kept is not None and kept.is_of_objects(sources) else None
 
 
 def copy_with_results(tensor: torch.Tensor) -> torch.Tensor:
     """Return a copy of a tensor that has the kept results of the tensor. Custom operators return copies,
     since compiled graphs reuse the memory of results.
 
-    >>> numbers = torch.tensor([1, 2])
-    >>> copy = copy_with_results(numbers)
-    >>> memoize_with([numbers], "list", numbers.tolist) is memoize_with([copy], "list", copy.tolist)
+    >>> NUMBERS = ResultKey[list[int]]("the numbers in a list")
+    >>> tensor = torch.tensor([1, 2])
+    >>> copy = copy_with_results(tensor)
+    >>> NUMBERS.get([tensor], tensor.tolist) is NUMBERS.get([copy], copy.tolist)
     True
     """
     copy = _copy_to_keep(tensor)
-    _keep(_Key(_ORIGINAL, (memory_of(copy),)), [copy], [state_of(copy)], tensor)
+    _keep(_Place(_ORIGINAL, (), (memory_of(copy),)), [copy], [state_of(copy)], tensor)
     return copy
 
 
@@ -92,12 +111,12 @@ def kept_contents(tensor: torch.Tensor) -> torch.Tensor:
     original = _original_of(tensor)
     if original is not tensor and torch.equal(original, tensor):
         return original
-    key = _Key(_CONTENTS, (memory_of(tensor),))
-    kept = _kept.get(key)
+    place = _Place(_CONTENTS, (), (memory_of(tensor),))
+    kept = _kept.get(place)
     if kept is None or not kept.is_of([tensor]):
         contents = _copy_to_keep(tensor)
         state = state_of(tensor)._replace(contents=contents)
-        kept = _keep(key, [tensor], [state], contents)
+        kept = _keep(place, [tensor], [state], contents)
     copy: torch.Tensor = kept.result
     return copy
 
@@ -109,7 +128,7 @@ def _copy_to_keep(tensor: torch.Tensor) -> torch.Tensor:
 
 def _original_of(tensor: torch.Tensor) -> torch.Tensor:
     """Return the tensor whose copy this is, if it is one and was not changed."""
-    kept = _kept.get(_Key(_ORIGINAL, (memory_of(tensor),)))
+    kept = _kept.get(_Place(_ORIGINAL, (), (memory_of(tensor),)))
     if kept is None or not kept.is_of([tensor]):
         return tensor
     original: torch.Tensor = kept.result
@@ -124,16 +143,17 @@ def make_to_keep(make: Callable[[], R]) -> R:
         return make()
 
 
-_ORIGINAL, _CONTENTS = "original", "contents"
-"""The keys of results: with a copy, the tensor that it is a copy of; with a tensor, a copy."""
+_ORIGINAL = ResultKey[torch.Tensor]("the tensor that a copy was made of")
+_CONTENTS = ResultKey[torch.Tensor]("a copy that is never written to")
 
 
-class _Key(NamedTuple):
-    """The kind of a result, and the places of its tensors in memory; or the numbers of these objects, which
-    are made and found in less time."""
+class _Place(NamedTuple):
+    """The place of a result: its key and options, and the places of its tensors in memory; or the numbers of
+    these objects, which are made and found in less time."""
 
-    what: Hashable
-    places: tuple[TensorMemory, ...] | tuple[int, ...]
+    key: ResultKey[Any]
+    options: tuple[Hashable, ...]
+    sources: tuple[TensorMemory, ...] | tuple[int, ...]
 
 
 class _Kept(NamedTuple):
@@ -168,59 +188,59 @@ class _Kept(NamedTuple):
 
 
 def _keep(
-    key: _Key, sources: Sequence[torch.Tensor], states: Sequence[TensorState], result: Any
+    place: _Place, sources: Sequence[torch.Tensor], states: Sequence[TensorState], result: Any
 ) -> _Kept:
     """Keep a result that was made of tensors of these states."""
     _drop_moved(sources[0])
     references = [TensorWeakRef(source) for source in sources]
     kept = _Kept([*zip(references, states, strict=True)], result)
-    for place_key in (key, _Key(key.what, tuple(map(id, sources)))):
-        _kept[place_key] = kept
+    for one in (place, place._replace(sources=tuple(map(id, sources)))):
+        _kept[one] = kept
         for source in sources:
-            _keys_of(source).keys.add(place_key)
+            _places_of(source).places.add(one)
     return kept
 
 
-class _Keys:
-    """The keys of the results that a tensor is a source of."""
+class _Places:
+    """The places of the results that a tensor is a source of."""
 
     def __init__(self) -> None:
-        self.keys: set[_Key] = set()
+        self.places: set[_Place] = set()
 
 
-_kept: dict[_Key, _Kept] = {}
+_kept: dict[_Place, _Kept] = {}
 
-_keys: MutableMapping[torch.Tensor, _Keys] = WeakTensorKeyDictionary()
-"""For each tensor, its keys, whose results end with it."""
-
-
-def _keys_of(tensor: torch.Tensor) -> _Keys:
-    keys = _keys.get(tensor)
-    if keys is None:
-        keys = _keys[tensor] = _Keys()
-        finalize(keys, _end_results, keys.keys).atexit = False
-    return keys
+_places: MutableMapping[torch.Tensor, _Places] = WeakTensorKeyDictionary()
+"""For each tensor, the places of its results, which end with it."""
 
 
-def _end_results(keys: set[_Key]) -> None:
-    for key in [*keys]:
-        _drop(key)
+def _places_of(tensor: torch.Tensor) -> _Places:
+    places = _places.get(tensor)
+    if places is None:
+        places = _places[tensor] = _Places()
+        finalize(places, _end_results, places.places).atexit = False
+    return places
 
 
-def _drop(key: _Key) -> None:
-    """End a result. Its tensors forget the key: one that lives long may have results with many others."""
-    kept = _kept.pop(key, None)
+def _end_results(places: set[_Place]) -> None:
+    for place in [*places]:
+        _drop(place)
+
+
+def _drop(place: _Place) -> None:
+    """End a result. Its tensors forget the place: one that lives long may have results with many others."""
+    kept = _kept.pop(place, None)
     for reference, _ in kept.sources if kept is not None else ():
         source = reference()
         if source is not None:
-            _keys_of(source).keys.discard(key)
+            _places_of(source).places.discard(place)
 
 
 def _drop_moved(tensor: torch.Tensor) -> None:
     """Drop the results of earlier places of a tensor, such as before `tensor.data = ...`."""
-    keys = _keys_of(tensor).keys
-    for key in [*keys]:
-        kept = _kept.get(key)
+    places = _places_of(tensor).places
+    for place in [*places]:
+        kept = _kept.get(place)
         if kept is None or kept.has_moved():
-            keys.discard(key)
-            _drop(key)
+            places.discard(place)
+            _drop(place)

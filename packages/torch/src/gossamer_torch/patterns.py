@@ -11,16 +11,9 @@ from gossamer_formats import Decomposition, SparseTensor, from_arrays
 from gossamer_formats.internal_api import replace_values, value_array_dtype
 from gossamer_ir.support.arrays import Array
 from gossamer_torch.counting_sort import counting_order
-from gossamer_torch.kept_results import kept_result, memoize_with
+from gossamer_torch.kept_results import ResultKey
 from gossamer_torch.numpy_views import dtype_name_of, shared_array
 from gossamer_torch.tensor_states import TensorState, state_of
-
-
-class Transposed(NamedTuple):
-    """The pattern of the transposed matrix, and the places of its nonzeros in the values of the matrix."""
-
-    structure: SparseTensor
-    order: torch.Tensor
 
 
 class _ConstantValues(NamedTuple):
@@ -52,109 +45,117 @@ class PatternTensors(NamedTuple):
     shape: tuple[int, int]
 
 
+class OrientedPattern:
+    """The index arrays of a matrix, or of the transposed one, as a matrix whose values are not used, and the
+    matrices with them that are kept. `order` has the places of the nonzeros in the values of the matrix, for
+    the transposed one."""
+
+    def __init__(
+        self, structure: SparseTensor, order: torch.Tensor | None, device: torch.device
+    ) -> None:
+        self.structure, self._order, self._device = structure, order, device
+        self._constant: _ConstantValues | None = None
+        self._last_state: TensorState | None = None
+        self._tensors: PatternTensors | None = None
+
+    @property
+    def rows(self) -> int:
+        """The number of rows."""
+        return self.structure.shape[0]
+
+    @property
+    def tensors(self) -> PatternTensors:
+        """The index arrays on the device of the tensors that the pattern was made of. They are copied there
+        once."""
+        if self._tensors is None:
+            indptr, indices = (
+                torch.from_numpy(self.structure.arrays[name].copy()).to(self._device)
+                for name in ("indptr", "indices")
+            )
+            rows, columns = self.structure.shape
+            order = None if self._order is None else self._order.to(self._device)
+            self._tensors = PatternTensors(indptr, indices, order, (rows, columns))
+        return self._tensors
+
+    def matrix(self, values: torch.Tensor) -> SparseTensor:
+        """Return the matrix with these values for the kernels of a call. Values that stay the same from call
+        to call have one matrix, which many products convert to a faster format."""
+        if values.requires_grad or values.is_inference():
+            return self.new_matrix(values)
+        if self._constant is not None and self._constant.has_values(values):
+            return self._constant.matrix
+        state, last_state = state_of(values), self._last_state
+        self._last_state = state
+        if state != last_state:
+            return self.new_matrix(values)
+        copy = values.clone()
+        matrix = self.new_matrix(copy)
+        self._constant = _ConstantValues(_bits_of(copy), dtype_name_of(copy), matrix)
+        return matrix
+
+    def new_matrix(self, values: torch.Tensor) -> SparseTensor:
+        """Return the matrix with values that are of one call."""
+        values = values.detach()
+        if self._order is not None:
+            values = values.index_select(0, self._order)
+        return replace_values(self.structure, shared_array(values), dtype_name_of(values))
+
+
 class CheckedPattern:
     """The checked index arrays of a matrix in CSR. They are copies, so that no write to the tensors can make
     a kernel read out of bounds. Those of tensors on a GPU are checked and transposed by the host."""
 
     def __init__(self, crow: torch.Tensor, col: torch.Tensor, columns: int) -> None:
-        self.structure = _structure(shared_array(crow.cpu()), shared_array(col.cpu()), columns)
+        structure = _structure(shared_array(crow.cpu()), shared_array(col.cpu()), columns)
         self._device = col.device
+        self.direct = OrientedPattern(structure, None, self._device)
+        self._transposed: OrientedPattern | None = None
         self._has_stored = False
-        # Values may be passed on with another pattern, whose matrix is another one.
-        self._stored_key = (_STORED, object())
-        self._transposed_key = (_TRANSPOSED, object())
-        self._transposed: Transposed | None = None
-        self._constant: dict[bool, _ConstantValues] = {}
-        self._last_states: dict[bool, TensorState] = {}
-        self._tensors: dict[bool, PatternTensors] = {}
+        # Keys of its own: values may be passed on with another pattern, whose matrix is another one.
+        self._stored = ResultKey[SparseTensor | Decomposition]("the matrix in the format passed in")
+        self._transposed_matrix = ResultKey[SparseTensor]("the transposed matrix in CSR")
         self._masks: dict[str, SparseTensor] = {}
+
+    @property
+    def transposed(self) -> OrientedPattern:
+        """The pattern of the transposed matrix, which is made once."""
+        if self._transposed is None:
+            structure, order = _transpose(self.direct.structure)
+            self._transposed = OrientedPattern(structure, order, self._device)
+        return self._transposed
+
+    def oriented(self, *, transposed: bool) -> OrientedPattern:
+        """Return the pattern of the transposed matrix, or of the matrix itself."""
+        return self.transposed if transposed else self.direct
 
     def mask(self, dtype: str) -> SparseTensor:
         """Return the pattern as a matrix for operators that ignore its values, but know them by their
         dtype. The zeros are never read, so they take no memory."""
         if dtype not in self._masks:
-            zeros = np.zeros(self.structure.nnz, value_array_dtype(dtype))
-            self._masks[dtype] = replace_values(self.structure, zeros, dtype)
+            structure = self.direct.structure
+            zeros = np.zeros(structure.nnz, value_array_dtype(dtype))
+            self._masks[dtype] = replace_values(structure, zeros, dtype)
         return self._masks[dtype]
-
-    @property
-    def transposed(self) -> Transposed:
-        """The transposed pattern, which is made once."""
-        if self._transposed is None:
-            self._transposed = _transpose(self.structure)
-        return self._transposed
-
-    def tensors(self, *, transposed: bool) -> PatternTensors:
-        """Return the pattern, or the transposed one, on the device of the tensors that it was made of. It is
-        copied there once."""
-        if transposed not in self._tensors:
-            structure, order = self.transposed if transposed else (self.structure, None)
-            indptr, indices = (
-                torch.from_numpy(structure.arrays[name].copy()).to(self._device)
-                for name in ("indptr", "indices")
-            )
-            rows, columns = structure.shape
-            self._tensors[transposed] = PatternTensors(
-                indptr, indices, None if order is None else order.to(self._device), (rows, columns)
-            )
-        return self._tensors[transposed]
-
-    def count_rows(self, *, transposed: bool) -> int:
-        """Return the number of rows of the matrix, or of the transposed one."""
-        rows, columns = self.structure.shape
-        return columns if transposed else rows
-
-    def matrix(self, values: torch.Tensor, *, transposed: bool) -> SparseTensor:
-        """Return the matrix with these values, or the transposed one, for the kernels of a call. Values that
-        stay the same from call to call have one matrix, which many products convert to a faster format."""
-        if values.requires_grad or values.is_inference():
-            return self.new_matrix(values, transposed=transposed)
-        constant = self._constant.get(transposed)
-        if constant is not None and constant.has_values(values):
-            return constant.matrix
-        state, last_state = state_of(values), self._last_states.get(transposed)
-        self._last_states[transposed] = state
-        if state != last_state:
-            return self.new_matrix(values, transposed=transposed)
-        copy = values.clone()
-        matrix = self.new_matrix(copy, transposed=transposed)
-        self._constant[transposed] = _ConstantValues(_bits_of(copy), dtype_name_of(copy), matrix)
-        return matrix
-
-    def new_matrix(self, values: torch.Tensor, *, transposed: bool) -> SparseTensor:
-        """Return the matrix with values that are of one call, or the transposed one."""
-        values = values.detach()
-        structure = self.structure
-        if transposed:
-            structure, order = self.transposed
-            values = values.index_select(0, order)
-        return replace_values(structure, shared_array(values), dtype_name_of(values))
 
     def keep_stored(self, values: torch.Tensor, stored: SparseTensor | Decomposition) -> None:
         """Keep a matrix in another format, or in parts, for products with these values, until
         they are written to."""
         self._has_stored = True
-        memoize_with([values], self._stored_key, lambda: stored)
+        self._stored.get([values], lambda: stored)
 
     def operand(self, values: torch.Tensor, *, transposed: bool) -> SparseTensor | Decomposition:
         """Return the matrix with these values, or the transposed one, for a product: in the format that was
         kept for the values, if there is one. Then the transposed matrix is kept, too, so that repeated
         products convert it to a faster format."""
-        stored: SparseTensor | Decomposition | None = None
-        if self._has_stored:
-            stored = kept_result([values], self._stored_key)
+        stored = self._stored.find([values]) if self._has_stored else None
         if stored is None:
-            return self.matrix(values, transposed=transposed)
+            return self.oriented(transposed=transposed).matrix(values)
         if not transposed:
             return stored
-        return memoize_with(
-            [values], self._transposed_key, lambda: self.matrix(values, transposed=True)
-        )
+        return self._transposed_matrix.get([values], lambda: self.transposed.matrix(values))
 
 
-_STORED, _TRANSPOSED = "stored", "transposed"
-"""The keys of results that are kept with the values of a matrix: the same matrix in the format that it was
-passed in, and the transposed one in CSR."""
+_PATTERN = ResultKey[CheckedPattern]("the pattern of a matrix in CSR")
 
 
 def kept_pattern(crow: torch.Tensor, col: torch.Tensor, columns: int) -> CheckedPattern:
@@ -162,9 +163,7 @@ def kept_pattern(crow: torch.Tensor, col: torch.Tensor, columns: int) -> Checked
 
     Raises `FormatError` if the offsets or the columns are not valid.
     """
-    return memoize_with(
-        (crow, col), ("pattern", columns), lambda: CheckedPattern(crow, col, columns)
-    )
+    return _PATTERN.get((crow, col), lambda: CheckedPattern(crow, col, columns), options=(columns,))
 
 
 def _structure(indptr: Array, indices: Array, columns: int) -> SparseTensor:
@@ -187,10 +186,12 @@ def _fits(indices: Array) -> bool:
     return is_narrow or bool(-_MAX_INT32 <= indices.min() <= indices.max() <= _MAX_INT32)
 
 
-def _transpose(structure: SparseTensor) -> Transposed:
+def _transpose(structure: SparseTensor) -> tuple[SparseTensor, torch.Tensor]:
+    """Return the pattern of the transposed matrix, and the places of its nonzeros in the values of the
+    matrix."""
     rows, columns = structure.shape
     indptr, indices = structure.arrays["indptr"], structure.arrays["indices"]
     offsets, order = counting_order(indices, columns)
     numbers = np.repeat(np.arange(rows, dtype=indices.dtype), np.diff(indptr))
     transposed = _structure(offsets, numbers[order], rows)
-    return Transposed(transposed, torch.from_numpy(order))
+    return transposed, torch.from_numpy(order)

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import torch
 
-from gossamer_torch.kept_results import memoize_with
+from gossamer_torch.kept_results import ResultKey
+
+NUMBERS = ResultKey[list[int]]("the numbers in a list")
 
 
 def entered(tensor):
@@ -15,19 +17,19 @@ def entered(tensor):
 def test_memory_that_a_compiled_graph_reuses_has_new_results():
     numbers = torch.tensor([1, 2])
     first = entered(numbers)
-    assert memoize_with([first], "list", first.tolist) == [1, 2]
+    assert NUMBERS.get([first], first.tolist) == [1, 2]
     numbers.numpy()[0] = 5
     second = entered(numbers)
-    assert memoize_with([second], "list", second.tolist) == [5, 2]
+    assert NUMBERS.get([second], second.tolist) == [5, 2]
 
 
 def test_equal_contents_keep_their_results():
     numbers = torch.tensor([1, 2])
     first, second = entered(numbers), entered(numbers)
-    result = memoize_with([first], "list", first.tolist)
-    assert memoize_with([second], "list", second.tolist) is result
+    result = NUMBERS.get([first], first.tolist)
+    assert NUMBERS.get([second], second.tolist) is result
     again = entered(second)
-    assert memoize_with([again], "list", again.tolist) is result
+    assert NUMBERS.get([again], again.tolist) is result
 
 
 def test_a_copy_in_memory_that_is_reused_is_not_taken_for_its_original():

@@ -31,8 +31,8 @@ def test_a_result_that_was_overwritten_has_a_pattern_of_its_own():
     crow, col, _ = operators.ordered_edges(EDGES, 3, 3)
     kept = kept_pattern(crow, col, 3)
     col[0] = 2
-    assert kept_pattern(crow, col, 3).structure.arrays["indices"][0] == 2
-    assert kept.structure.arrays["indices"][0] == 1
+    assert kept_pattern(crow, col, 3).direct.structure.arrays["indices"][0] == 2
+    assert kept.direct.structure.arrays["indices"][0] == 1
 
 
 @pytest.mark.parametrize(

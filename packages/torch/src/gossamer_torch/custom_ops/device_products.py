@@ -20,7 +20,7 @@ def product_on_device(
     transposed: bool,
 ) -> torch.Tensor:
     """Return the product of `sparse_product` on a GPU. Narrow values are converted to float32 before."""
-    pattern = kept_pattern(crow, col, columns).tensors(transposed=transposed)
+    pattern = kept_pattern(crow, col, columns).oriented(transposed=transposed).tensors
     if pattern.order is not None:
         values = values.index_select(-1, pattern.order)
     wide = computed_dtype(dense)
@@ -56,7 +56,7 @@ def samples_on_device(
 ) -> torch.Tensor:
     """Return the products of `sampled_product` on a GPU. Narrow values are converted to float32 before."""
     columns = right.shape[0] if right.dim() == 1 else right.shape[-2]
-    pattern = kept_pattern(crow, col, columns).tensors(transposed=False)
+    pattern = kept_pattern(crow, col, columns).direct.tensors
     wide = computed_dtype(left)
     rows = (left.to(wide), right.to(wide))
     if left.dim() == 1:

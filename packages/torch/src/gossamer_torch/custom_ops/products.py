@@ -78,11 +78,10 @@ def sparse_product(
     if values.dim() == 1:
         matrix = pattern.operand(values, transposed=transposed)
         return tensor_of(gs.spmm(matrix, shared_array(dense)), dense.dtype)
-    products = dense.new_empty(
-        (len(dense), pattern.count_rows(transposed=transposed), dense.shape[-1])
-    )
+    oriented = pattern.oriented(transposed=transposed)
+    products = dense.new_empty((len(dense), oriented.rows, dense.shape[-1]))
     for product, matrix_values, dense_matrix in zip(products, values, dense, strict=True):
-        matrix = pattern.new_matrix(matrix_values, transposed=transposed)
+        matrix = oriented.new_matrix(matrix_values)
         product.copy_(torch.from_numpy(gs.spmm(matrix, shared_array(dense_matrix))))
     return products
 

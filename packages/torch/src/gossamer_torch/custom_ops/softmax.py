@@ -86,7 +86,7 @@ def _call_for_each_matrix(
     columns: int,
 ) -> torch.Tensor:
     """Return the result of a kernel for each matrix of a batch."""
-    structure = kept_pattern(crow, col, columns).structure
+    structure = kept_pattern(crow, col, columns).direct.structure
     indices = {name: structure.arrays[name] for name in ("indptr", "indices")}
     first, *_ = arrays.values()
     result = first.new_empty(first.shape)
@@ -114,7 +114,7 @@ def _call_on_device(
     result: str,
 ) -> torch.Tensor:
     """Return the array `result` of a program for each matrix of a batch on a GPU."""
-    pattern = kept_pattern(crow, col, columns).tensors(transposed=False)
+    pattern = kept_pattern(crow, col, columns).direct.tensors
     first, *_ = arrays.values()
     flat = [flattened_batch(tensor, 1) for tensor in arrays.values()]
     results = []

@@ -14,7 +14,7 @@ from gossamer_ir.errors import ArgumentError
 from gossamer_torch.checks import INDEX_TENSOR_DTYPES, require_dense, require_tensor_shape
 from gossamer_torch.conversion import SparseOperand, from_edge_index, to_sparse_matrix
 from gossamer_torch.custom_ops.registration import torch_operator
-from gossamer_torch.kept_results import copy_with_results, kept_contents, memoize_with
+from gossamer_torch.kept_results import ResultKey, copy_with_results, kept_contents
 from gossamer_torch.operators.spmv import spmv
 from gossamer_torch.patterns import kept_pattern
 from gossamer_torch.sparse_matrix import SparseMatrix, matrix_of_checked
@@ -87,6 +87,11 @@ def ordered_edges(edge_index: torch.Tensor, shape: tuple[int, int]) -> OrderedEd
     return _kept_edges(edge_index, shape)
 
 
+_EDGES = ResultKey[OrderedEdges]("the edges in the order of a matrix")
+_LOOPS = ResultKey[OrderedEdges]("the elements of a matrix with self loops")
+_MEANS = ResultKey[torch.Tensor]("the values of a matrix that takes means")
+
+
 def _kept_edges(edge_index: torch.Tensor, shape: tuple[int, int]) -> OrderedEdges:
     def make() -> OrderedEdges:
         # Numbers of edges are exact in float64, and are sorted like values.
@@ -96,7 +101,7 @@ def _kept_edges(edge_index: torch.Tensor, shape: tuple[int, int]) -> OrderedEdge
         ones = torch.ones(len(order), device=order.device)
         return OrderedEdges(matrix.with_values(ones), order)
 
-    return memoize_with([edge_index], ("edges", shape), make)
+    return _EDGES.get([edge_index], make, options=(shape,))
 
 
 _Arrays: TypeAlias = tuple[torch.Tensor, torch.Tensor, torch.Tensor]
@@ -162,7 +167,7 @@ def _kept_loops(matrix: SparseMatrix, *, replace: bool) -> OrderedEdges:
         looped, order = ordered_edges(edges, matrix.shape)
         return OrderedEdges(looped, torch.cat([kept, new + matrix.nnz]).index_select(0, order))
 
-    return memoize_with([matrix.crow, matrix.col], ("loops", matrix.shape[1], replace), make)
+    return _LOOPS.get([matrix.crow, matrix.col], make, options=(matrix.shape[1], replace))
 
 
 def _new_arrays_of_loops(
@@ -216,8 +221,8 @@ def row_means(matrix: SparseMatrix, dtype: torch.dtype) -> SparseMatrix:
     def make_own() -> torch.Tensor:
         return with_own_values(matrix.with_values(make())).values
 
-    key = ("means", matrix.shape[1], dtype)
-    return matrix.with_values(memoize_with([matrix.crow, matrix.col], key, make_own))
+    indices, options = [matrix.crow, matrix.col], (matrix.shape[1], dtype)
+    return matrix.with_values(_MEANS.get(indices, make_own, options=options))
 
 
 def with_own_values(matrix: SparseMatrix) -> SparseMatrix:
@@ -229,5 +234,5 @@ def with_own_values(matrix: SparseMatrix) -> SparseMatrix:
     """
     if matrix.values.device.type == "cpu":
         pattern = kept_pattern(matrix.crow, matrix.col, matrix.shape[1])
-        pattern.keep_stored(matrix.values, pattern.matrix(matrix.values, transposed=False))
+        pattern.keep_stored(matrix.values, pattern.direct.matrix(matrix.values))
     return matrix

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 
 from gossamer_torch.checks import require_dense, require_tensor_shape
-from gossamer_torch.kept_results import memoize_with
+from gossamer_torch.kept_results import ResultKey
 from gossamer_torch.nn.adjacency import (
     Graph,
     adjacency_of,
@@ -17,6 +17,8 @@ from gossamer_torch.nn.adjacency import (
 from gossamer_torch.nn.node_features import channels_of_ends
 from gossamer_torch.nn.propagation import Activation, Terms, propagate, weight_of
 from gossamer_torch.sparse_matrix import SparseMatrix
+
+_NORMALIZED = ResultKey[SparseMatrix]("the normalized matrix of a graph")
 
 
 class GCNConv(torch.nn.Module):
@@ -94,8 +96,8 @@ class GCNConv(torch.nn.Module):
         is_kept = is_own and edge_weight is None and is_edge_index(graph) and self.normalize
         if is_kept and not torch.compiler.is_compiling():
             assert isinstance(graph, torch.Tensor)
-            what = ("normalized", shape, x.dtype, self.add_self_loops, self.improved)
-            matrix = memoize_with([graph], what, lambda: with_own_values(make()))
+            options = (shape, x.dtype, self.add_self_loops, self.improved)
+            matrix = _NORMALIZED.get([graph], lambda: with_own_values(make()), options=options)
         else:
             matrix = make()
         if self.cached:

@@ -6,10 +6,12 @@ import torch
 
 from gossamer_ir.errors import ArgumentError
 from gossamer_torch.checks import INDEX_TENSOR_DTYPES, require_dense, require_tensor_shape
-from gossamer_torch.kept_results import memoize_with
+from gossamer_torch.kept_results import ResultKey
 from gossamer_torch.nn.attention_masks import ragged_mask
 from gossamer_torch.operators.attention import attention
 from gossamer_torch.sparse_matrix import SparseMatrix
+
+_MASK = ResultKey[SparseMatrix]("the mask of sequences")
 
 
 class RaggedAttention(torch.nn.Module):
@@ -65,7 +67,7 @@ class RaggedAttention(torch.nn.Module):
                 )
             return ragged_mask(offsets)
 
-        return memoize_with([offsets], ("ragged mask", positions), make)
+        return _MASK.get([offsets], make, options=(positions,))
 
     def extra_repr(self) -> str:
         return f"{self.embed_dim}, num_heads={self.num_heads}"

@@ -15,7 +15,7 @@ from gossamer_torch.checks import (
 )
 from gossamer_torch.conversion import from_edge_index
 from gossamer_torch.custom_ops.registration import torch_operator
-from gossamer_torch.kept_results import copy_with_results, kept_contents, memoize_with
+from gossamer_torch.kept_results import ResultKey, copy_with_results, kept_contents
 from gossamer_torch.nn.node_features import (
     Channels,
     NodeFeatures,
@@ -172,6 +172,9 @@ def relation_pairs(
     return _kept_pairs(edge_index, edge_type, (sources, targets), relations)
 
 
+_PAIRS = ResultKey[RelationPairs]("the pairs of relations and nodes")
+
+
 def _kept_pairs(
     edge_index: torch.Tensor, edge_type: torch.Tensor, size: tuple[int, int], relations: int
 ) -> RelationPairs:
@@ -192,7 +195,7 @@ def _kept_pairs(
         offsets = torch.searchsorted(keys, numbers * count_targets)
         return RelationPairs(matrix, keys % max(count_targets, 1), offsets)
 
-    return memoize_with([edge_index, edge_type], ("relations", relations, size), make)
+    return _PAIRS.get([edge_index, edge_type], make, options=(relations, size))
 
 
 _Arrays: TypeAlias = tuple[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor]

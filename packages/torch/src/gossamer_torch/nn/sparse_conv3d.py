@@ -10,7 +10,7 @@ import torch
 
 from gossamer_ir.errors import ArgumentError
 from gossamer_torch.checks import INDEX_TENSOR_DTYPES, require_dense, require_tensor_shape
-from gossamer_torch.kept_results import memoize_with
+from gossamer_torch.kept_results import ResultKey
 from gossamer_torch.nn.propagation import add_to_product, product_with_bias
 from gossamer_torch.operators.gather_multiply_scatter import gather_multiply_scatter
 
@@ -83,6 +83,9 @@ class SparseConv3d(torch.nn.Module):
         return f"{self.in_channels}, {self.out_channels}, kernel_size={self.kernel_size}"
 
 
+_KERNEL_MAP = ResultKey[KernelMap]("the products of a submanifold convolution")
+
+
 def kernel_map(coordinates: torch.Tensor, kernel_size: int = 3) -> KernelMap:
     """Return the products of a submanifold convolution, made once for a tensor of coordinates.
 
@@ -96,7 +99,7 @@ def kernel_map(coordinates: torch.Tensor, kernel_size: int = 3) -> KernelMap:
     def make() -> KernelMap:
         return _kernel_map(coordinates.long(), kernel_size)
 
-    return memoize_with([coordinates], ("kernel map", kernel_size), make)
+    return _KERNEL_MAP.get([coordinates], make, options=(kernel_size,))
 
 
 def _kernel_map(coordinates: torch.Tensor, kernel_size: int) -> KernelMap:

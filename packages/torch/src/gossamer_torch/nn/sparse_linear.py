@@ -89,7 +89,7 @@ class SparseLinear(torch.nn.Module):
         """
         require_cpu("values", self.values)
         pattern = kept_pattern(self.crow, self.col, self.in_features)
-        matrix = pattern.matrix(self.values, transposed=False)
+        matrix = pattern.direct.matrix(self.values)
         self._prepared = gs.prepare(matrix, features=tokens)
         self._prepared_from = [state_of(tensor) for tensor in self._sources()]
 

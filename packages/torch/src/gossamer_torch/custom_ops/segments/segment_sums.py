@@ -23,6 +23,7 @@ from gossamer_torch.checks import require_indices
 from gossamer_torch.custom_ops.device_products import product_over_pattern
 from gossamer_torch.custom_ops.registration import GradientsByName, torch_operator
 from gossamer_torch.custom_ops.segments.grouped_outer_products import (
+    OuterProductGroups,
     outer_products_in_groups,
     rows_of_group,
     sums_of_outer_products,
@@ -34,7 +35,7 @@ from gossamer_torch.custom_ops.segments.grouped_sums import (
     rows_of_panel,
     sums_of_groups,
 )
-from gossamer_torch.kept_results import memoize_with
+from gossamer_torch.kept_results import ResultKey
 from gossamer_torch.numpy_views import shared_array, tensor_of
 from gossamer_torch.patterns import CheckedPattern
 from gossamer_torch.program_dtypes import computed_dtype
@@ -201,8 +202,8 @@ def _grouped_sums(
             panel=panel,
         )
 
-    what = ("groups", rows, len(x), panel)
-    groups = _kept_groups(what, make, sources, targets, offsets, columns=len(x), rows=rows)
+    key = _GROUPS, (rows, len(x), panel)
+    groups = _kept_groups(key, make, sources, targets, offsets, columns=len(x), rows=rows)
     return sums_of_groups(x, weights, groups, rows)
 
 
@@ -216,13 +217,17 @@ def _grouped_outer_products(
     """Return the sums of outer products by groups, which are made once for the tensors of indices."""
     group_rows = rows_of_group((x.shape[1] + y.shape[1]) * x.element_size())
     make = partial(outer_products_in_groups, group_rows=group_rows)
-    what = ("outer groups", len(y), len(x), group_rows)
-    groups = _kept_groups(what, make, sources, targets, offsets, columns=len(x), rows=len(y))
+    key = _OUTER_GROUPS, (len(y), len(x), group_rows)
+    groups = _kept_groups(key, make, sources, targets, offsets, columns=len(x), rows=len(y))
     return sums_of_outer_products(x, y, groups, len(offsets) - 1)
 
 
+_GROUPS = ResultKey[ProductGroups]("the groups of products by panel and segment")
+_OUTER_GROUPS = ResultKey[OuterProductGroups]("the groups of products by segment")
+
+
 def _kept_groups(
-    what: tuple[Hashable, ...],
+    key: tuple[ResultKey[G], tuple[Hashable, ...]],
     make: Callable[[Array, Array, Array], G],
     sources: torch.Tensor | None,
     targets: torch.Tensor | None,
@@ -249,7 +254,8 @@ def _kept_groups(
         )
 
     tensors = [index for index in (targets, sources, offsets) if index is not None]
-    return memoize_with(tensors, (*what, targets is None, sources is None), make_checked)
+    groups, options = key
+    return groups.get(tensors, make_checked, options=(*options, targets is None, sources is None))
 
 
 def _rows_at(x: torch.Tensor, index: torch.Tensor | None, chunk: slice) -> torch.Tensor:
@@ -262,11 +268,14 @@ def _sum_by_target(products: torch.Tensor, targets: torch.Tensor, rows: int) -> 
     ones = products.new_ones(len(products))
     if products.device.type != "cpu":
         wide = computed_dtype(products)
-        tensors = pattern.tensors(transposed=True)
+        tensors = pattern.transposed.tensors
         sums = product_over_pattern(tensors, ones.to(wide), products.to(wide))
         return sums.to(products.dtype)
-    matrix = pattern.matrix(ones, transposed=True)
+    matrix = pattern.transposed.matrix(ones)
     return tensor_of(gs.spmm(matrix, shared_array(products)), products.dtype)
+
+
+_SCATTER_PATTERN = ResultKey[CheckedPattern]("the pattern of a matrix with a row for each target")
 
 
 def _scatter_pattern(targets: torch.Tensor, rows: int) -> CheckedPattern:
@@ -277,4 +286,4 @@ def _scatter_pattern(targets: torch.Tensor, rows: int) -> CheckedPattern:
         crow = torch.arange(len(targets) + 1, dtype=targets.dtype, device=targets.device)
         return CheckedPattern(crow, targets, rows)
 
-    return memoize_with([targets], ("scatter", rows), make)
+    return _SCATTER_PATTERN.get([targets], make, options=(rows,))
