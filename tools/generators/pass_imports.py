@@ -2,8 +2,8 @@
 
 The tuples in `LISTS` are the only lists of passes that are kept by hand; the file of a pass has its name. The
 imports are written out, because type checkers, the checks of imports and the documentation site read them.
-Steps are the passes of a pipeline by name, with their subjects, so that a pipeline imports only the passes
-that a module needs.
+Steps are the passes of a pipeline by name, with the constructs that they act on, so that a pipeline imports
+only the passes that a module needs.
 The package is not imported here: it cannot be while the import of a new pass is missing.
 """
 
@@ -89,8 +89,12 @@ def _steps(file: str, steps: str) -> str:
 
 def _row(name: str) -> str:
     """Return the step of a pass, as `ruff` formats it."""
-    subject = _subject(name)
-    arguments = [f'"{name}"', f'"{_home(name)}"', *([] if subject is None else [f'"{subject}"'])]
+    construct = _construct(name)
+    arguments = [
+        f'"{name}"',
+        f'"{_home(name)}"',
+        *([] if construct is None else [f'"{construct}"']),
+    ]
     line = f"    PipelineStep({', '.join(arguments)}),\n"
     if len(line) <= 101:
         return line
@@ -100,8 +104,8 @@ def _row(name: str) -> str:
     return f"    PipelineStep(\n{inner}    ),\n"
 
 
-def _subject(name: str) -> str | None:
-    """Return what the decorator of a pass declares as its subject."""
+def _construct(name: str) -> str | None:
+    """Return what the decorator of a pass declares as the construct that it acts on."""
     for node in ast.walk(ast.parse(_path(name).read_text())):
         if isinstance(node, ast.FunctionDef) and node.name == name:
             for decorator in node.decorator_list:

@@ -15,60 +15,18 @@ from msgspec.structs import replace
 
 from gossamer_ir.analysis.statements.software_pipelining import without_stale_pipelines
 from gossamer_ir.errors import ArgumentError, InternalError
-from gossamer_ir.nodes import (
-    Block,
-    Combine,
-    For,
-    Function,
-    Iteration,
-    Module,
-    Node,
-    Search,
-    StageName,
-)
+from gossamer_ir.nodes import For, Function, Module, StageName
 from gossamer_ir.support.message_texts import either
 from gossamer_ir.support.typed_calls import typed
-from gossamer_ir.traversal.node_index import nodes_of_type
 from gossamer_ir.traversal.walk import every_stmt
 from gossamer_ir.verify import diagnostics
+from gossamer_lower.constructs import has_construct
 
 P = ParamSpec("P")
-_Finder: TypeAlias = Callable[[Function], bool]
 _NONE: Mapping[str, str] = MappingProxyType({})
 
 PipelineName: TypeAlias = Literal["main", "device"]
 """The main pipeline leads to the flat stage; that for devices (`lower_to_device`) continues from there."""
-
-
-def _has(*kinds: type[Node]) -> _Finder:
-    return lambda function: any(True for _ in nodes_of_type(function, *kinds))
-
-
-def _has_loops(kind: str) -> _Finder:
-    return lambda function: any(loop.kind == kind for loop in nodes_of_type(function, For))
-
-
-def _has_declared(function: Function) -> bool:
-    return any(buffer.handle is None for buffer in function.buffers)
-
-
-CONSTRUCTS: dict[str, _Finder] = {
-    "iterations": _has(Iteration),
-    "axes": lambda function: bool(function.axes),
-    "reducers": _has(Combine),
-    "blocks": _has(Block),
-    "declared scratch": _has_declared,
-    "vectorized loops": _has_loops("vectorized"),
-    "unrolled loops": _has_loops("unrolled"),
-    "searches": _has(Search),
-    "parallel loops": _has_loops("parallel"),
-}
-"""The constructs that a pass removes from modules, each with a test for a function that has one."""
-
-
-def has_construct(module: Module, construct: str) -> bool:
-    """Return whether a function of the module has one of these `CONSTRUCTS`."""
-    return any(map(CONSTRUCTS[construct], module.functions))
 
 
 class PassRecord(msgspec.Struct, frozen=True, kw_only=True):
@@ -85,7 +43,7 @@ class PassRecord(msgspec.Struct, frozen=True, kw_only=True):
     removes: tuple[str, ...] = ()
     """The `CONSTRUCTS` that its result does not have."""
     acts_on: str | None = None
-    """The one of `SUBJECTS` without which it returns a module as it is: a pipeline then neither imports nor
+    """The one of `CONSTRUCTS` without which it returns a module as it is: a pipeline then neither imports nor
     runs it. None if it acts on any module."""
     after: Mapping[str, str] = _NONE
     """The passes that run earlier if both run, each with the reason."""

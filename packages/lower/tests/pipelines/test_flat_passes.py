@@ -8,6 +8,7 @@ import sys
 import pytest
 
 from gossamer_lower.buffers.lower_buffers import lower_buffers
+from gossamer_lower.constructs import CONSTRUCTS
 from gossamer_lower.iterations.lower_iterations import lower_iterations
 from gossamer_lower.lowering_pass import listed_records
 from gossamer_lower.passes import PASS_RECORDS
@@ -15,7 +16,6 @@ from gossamer_lower.pipelines.device_passes import DEVICE_PASSES
 from gossamer_lower.pipelines.device_steps import DEVICE_STEPS
 from gossamer_lower.pipelines.flat_passes import FLAT_PASSES
 from gossamer_lower.pipelines.flat_steps import FLAT_STEPS
-from gossamer_lower.pipelines.subjects import SUBJECTS
 
 PIPELINES = {"main": (lower_iterations, lower_buffers, *FLAT_PASSES), "device": DEVICE_PASSES}
 
@@ -43,15 +43,18 @@ STEPS = {"flat": (FLAT_STEPS, FLAT_PASSES), "device": (DEVICE_STEPS, DEVICE_PASS
 
 
 @pytest.mark.parametrize("name", STEPS)
-def test_the_steps_of_a_pipeline_are_its_passes_with_their_subjects(name):
+def test_the_steps_of_a_pipeline_are_its_passes_with_their_constructs(name):
     steps, passes = STEPS[name]
     records = listed_records(passes)
     assert [step.record for step in steps] == [*records]
     assert [step.acts_on for step in steps] == [record.acts_on for record in records]
 
 
-def test_each_subject_is_declared_by_a_pass():
-    assert {record.acts_on for record in PASS_RECORDS} - {None} == SUBJECTS.keys()
+def test_each_construct_is_one_that_a_pass_acts_on_or_removes():
+    declared = {
+        name for record in PASS_RECORDS for name in (record.acts_on, *record.removes) if name
+    }
+    assert declared == CONSTRUCTS.keys()
 
 
 def test_lowering_imports_only_the_passes_that_a_module_needs():

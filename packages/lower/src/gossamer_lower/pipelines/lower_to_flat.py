@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from gossamer_ir.nodes import Module
-from gossamer_lower.lowering_pass import CONSTRUCTS, lowering_pass
+from gossamer_lower.constructs import REMOVED_CONSTRUCTS
+from gossamer_lower.lowering_pass import lowering_pass
 from gossamer_lower.pipelines.flat_steps import FLAT_STEPS
 from gossamer_lower.pipelines.pass_manager import PassManager
 
 
-@lowering_pass(takes=("loop",), gives="flat", removes=tuple(CONSTRUCTS), pipeline=None)
+@lowering_pass(takes=("loop",), gives="flat", removes=REMOVED_CONSTRUCTS, pipeline=None)
 def lower_to_flat(module: Module, *, verify_each: bool = False) -> Module:
     """Lower a module from the loop stage to the flat stage, which backends compile.
 

@@ -7,12 +7,12 @@ from importlib import import_module
 import msgspec
 
 from gossamer_ir.nodes import Module
+from gossamer_lower.constructs import has_construct
 from gossamer_lower.lowering_pass import PassRecord, listed_record
-from gossamer_lower.pipelines.subjects import has_subject
 
 
 class PipelineStep(msgspec.Struct, frozen=True):
-    """A pass by its name and its module, with the subject that it declares."""
+    """A pass by its name and its module, with the construct that it acts on."""
 
     name: str
     home: str
@@ -27,7 +27,7 @@ class PipelineStep(msgspec.Struct, frozen=True):
         >>> [step.name for step in FLAT_STEPS if step.is_needed(SCALE)][:3]
         ['lower_blocks', 'contract_buffers', 'unswitch_uniform_conditions']
         """
-        return self.acts_on is None or has_subject(module, self.acts_on)
+        return self.acts_on is None or has_construct(module, self.acts_on)
 
     @property
     def record(self) -> PassRecord:

@@ -1,4 +1,4 @@
-"""Each subject is found in a program that has it, and in no other."""
+"""Each construct is found in a program that has it, and in no other."""
 
 from __future__ import annotations
 
@@ -6,9 +6,14 @@ import pytest
 from msgspec.structs import replace
 
 from gossamer_ir.core.annotations import CHECK_INDEX_ARRAYS
-from gossamer_lower.pipelines.subjects import SUBJECTS, has_subject
+from gossamer_ir.script import parse_module
+from gossamer_lower.constructs import CONSTRUCTS, has_construct
+from gossamer_lower.iterations.lower_iterations import lower_iterations
+from gossamer_testkit import script
 from gossamer_testkit.examples import SCALE, program
 
+PLAIN = program("for i in T.serial(n): Y[i] = X[i]")
+SPMM = parse_module(script("bsr_spmm"))
 CHECKED = ((CHECK_INDEX_ARRAYS, True),)
 
 
@@ -17,6 +22,17 @@ def in_loop(annotations):
 
 
 PROGRAMS = {
+    "iterations": SPMM,
+    "axes": lower_iterations(SPMM),
+    "blocks": SCALE,
+    "declared scratch": program('Z = T.decl_buffer((n,), "float32", scope="local")'),
+    "vectorized loops": program("for i in T.vectorized(4): Y[i] = X[i]"),
+    "unrolled loops": program("for i in T.unroll(4): Y[i] = X[i]"),
+    "parallel loops": program("for i in T.parallel(n): Y[i] = X[i]"),
+    "reducers": program("""
+        f = T.comm_reducer(lambda a, b: (a + b,), (T.float32(0),))
+        for i in T.serial(n): Y[0] = f(Y[0], X[i])
+    """),
     "declared reducers": program("""
         f = T.comm_reducer(lambda a, b: (a + b,), (T.float32(0),))
         for i in T.serial(n): Y[0] = f(Y[0], X[i])
@@ -46,11 +62,11 @@ PROGRAMS = {
 }
 
 
-def test_there_is_a_program_with_each_subject():
-    assert PROGRAMS.keys() == SUBJECTS.keys()
+def test_there_is_a_program_with_each_construct():
+    assert PROGRAMS.keys() == CONSTRUCTS.keys()
 
 
-@pytest.mark.parametrize("subject", PROGRAMS)
-def test_a_subject_is_found_in_its_program_only(subject):
-    assert has_subject(PROGRAMS[subject], subject)
-    assert not has_subject(SCALE, subject)
+@pytest.mark.parametrize("construct", PROGRAMS)
+def test_a_construct_is_found_in_its_program_only(construct):
+    assert has_construct(PROGRAMS[construct], construct)
+    assert not has_construct(PLAIN, construct)

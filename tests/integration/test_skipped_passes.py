@@ -1,4 +1,4 @@
-"""A pipeline skips only passes that would change nothing: those whose subject a module does not have."""
+"""A pipeline skips only passes that would change nothing: a module lacks the construct that they act on."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from gossamer.compilation.pipeline import lower_by_stage
 from gossamer_ir.errors import UnsupportedError
 from gossamer_ir.interchange.records import Schedule
 from gossamer_ir.script import parse_module
+from gossamer_lower.constructs import has_construct
 from gossamer_lower.lowering_pass import listed_records
 from gossamer_lower.pipelines.flat_passes import FLAT_PASSES
-from gossamer_lower.pipelines.subjects import has_subject
 from gossamer_machine import Machine
 from gossamer_schedule.rules import default_schedule
 from gossamer_testkit import script, script_names
@@ -33,15 +33,15 @@ def skipped_passes(module):
         try:
             result = record.function(module)
         except UnsupportedError:
-            assert record.acts_on is None or has_subject(module, record.acts_on), record.name
+            assert record.acts_on is None or has_construct(module, record.acts_on), record.name
             return
-        if record.acts_on is not None and not has_subject(module, record.acts_on):
+        if record.acts_on is not None and not has_construct(module, record.acts_on):
             assert result == module, record.name
             yield record.name
         module = result
 
 
-def test_a_pass_returns_a_module_without_its_subject_as_it_is():
+def test_a_pass_returns_a_module_without_its_construct_as_it_is():
     skipped = set()
     for name in script_names():
         for module in loop_modules(name):
