@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from typing import Any
 
+from gossamer_ir.core.statement_kinds import is_stmt
 from gossamer_ir.nodes import STMTS, Function, Node
 from gossamer_ir.support.identity_cache import memoize_by_identity
 from gossamer_ir.traversal.fields import has_bodies
@@ -80,7 +81,7 @@ def _parts(function: Function) -> list[Node]:
     parts: list[Node] = []
     for stmt in every_stmt(function):
         if has_bodies(type(stmt)):
-            parts += [child for child in children(stmt) if type(child) not in _STMTS]
+            parts += [child for child in children(stmt) if not is_stmt(child)]
         else:
             parts.append(stmt)
     return parts

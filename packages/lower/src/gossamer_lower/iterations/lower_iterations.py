@@ -19,9 +19,9 @@ from gossamer_ir.core.annotations import COMPOSABLE, is_composable, without_anno
 from gossamer_ir.core.axis_kinds import is_full
 from gossamer_ir.core.build import zero_of
 from gossamer_ir.core.conditions import conjunction
+from gossamer_ir.core.statement_kinds import is_stmt
 from gossamer_ir.facts.fact_index import fact_index
 from gossamer_ir.nodes import (
-    STMTS,
     Block,
     BlockIter,
     Combine,
@@ -149,7 +149,7 @@ class _IterationLowerer:
 
     def _lower_child(self, child: Node, scope: AxisIters) -> Any:
         """Lower a child of a statement: a statement or an expression."""
-        if isinstance(child, STMTS):
+        if is_stmt(child):
             return self._stmt(child, scope)
         return self._value(child, scope)
 

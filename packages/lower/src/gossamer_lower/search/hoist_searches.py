@@ -20,9 +20,9 @@ from gossamer_ir.core.build import ZERO, index_var, integer_value
 from gossamer_ir.core.conditions import short_circuit_and, short_circuit_conjuncts
 from gossamer_ir.core.expression_kinds import EXPR_KINDS
 from gossamer_ir.core.operations import DIVISIONS
+from gossamer_ir.core.statement_kinds import is_stmt
 from gossamer_ir.errors import UnsupportedError
 from gossamer_ir.nodes import (
-    STMTS,
     Binary,
     Buffer,
     Call,
@@ -175,7 +175,7 @@ class _SearchHoister(PointVisitor):
             case Let(value=IfThenElse(if_true=Search() as search, if_false=Const()) as lazy):
                 return self._conditional_let(stmt, lazy, search)
         return map_children(
-            stmt, lambda child: child if isinstance(child, STMTS) else self._node(child, None)
+            stmt, lambda child: child if is_stmt(child) else self._node(child, None)
         )
 
     def _conditional_let(self, let: Let, lazy: IfThenElse, search: Search) -> Let | None:

@@ -21,6 +21,7 @@ from gossamer_ir.interpret.statements.parallel_chunks import iterations_of
 from gossamer_ir.interpret.threads.grid import ThreadIteration, ThreadPath, thread_in_block
 from gossamer_ir.interpret.translator import EnclosingStmt, Translator
 from gossamer_ir.nodes import Barrier, For, If, Shuffle, Stmt, While
+from gossamer_ir.traversal.statement_queries import threads_of
 from gossamer_ir.traversal.walk import contains
 
 
@@ -93,7 +94,7 @@ def _synchronize_threads(steps: Steps) -> Exec:
 
     def run(frame: Frame) -> None:
         for waiting in steps(frame):
-            shuffling = [thread for thread in waiting if isinstance(thread.node, Shuffle)]
+            shuffling = [thread for thread in waiting if threads_of(thread.node).exchanges]
             if shuffling:
                 _exchange_values(shuffling)
             else:
@@ -277,9 +278,9 @@ def _steps_of_threads(node: For, translator: Translator) -> Steps:
 
 
 def _frame_of(frame: Frame, iteration: ThreadIteration) -> Frame:
-    of_thread = frame.thread_frame()
-    of_thread.values[iteration.var] = np.int64(iteration.iteration)
-    return of_thread
+    thread_frame = frame.thread_frame()
+    thread_frame.values[iteration.var] = np.int64(iteration.iteration)
+    return thread_frame
 
 
 _STEPS: dict[type[Any], Callable[[Any, Translator], Steps]] = {

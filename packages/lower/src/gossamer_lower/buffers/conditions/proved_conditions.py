@@ -10,8 +10,8 @@ from msgspec.structs import replace
 from gossamer_ir.analysis.accesses.init_nests import iters_of_init
 from gossamer_ir.analysis.proofs.program_point import ProgramPoint
 from gossamer_ir.core.conditions import TRUE
-from gossamer_ir.core.statement_kinds import Body, effects_of
-from gossamer_ir.nodes import STMTS, Block, BlockIter, Expr, Function, Guard, Node, Stmt
+from gossamer_ir.core.statement_kinds import Body, effects_of, is_stmt
+from gossamer_ir.nodes import Block, BlockIter, Expr, Function, Guard, Node, Stmt
 from gossamer_ir.traversal.free_vars import free_vars
 from gossamer_ir.traversal.rewrite import map_children
 from gossamer_ir.traversal.statement_queries import condition_after, loop_of
@@ -70,7 +70,7 @@ class _ConditionProver:
             )
 
     def _outside_bodies(self, child: Node) -> Any:
-        return child if isinstance(child, STMTS) else self._remover.expr(child)
+        return child if is_stmt(child) else self._remover.expr(child)
 
     def _in_loop(self, stmt: Stmt) -> AbstractContextManager[None]:
         loop = loop_of(stmt)

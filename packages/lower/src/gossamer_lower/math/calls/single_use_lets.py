@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from gossamer_ir.nodes import STMTS, Expr, Let, Load, Stmt, Var
+from gossamer_ir.core.statement_kinds import is_stmt
+from gossamer_ir.nodes import Expr, Let, Load, Stmt, Var
 from gossamer_ir.traversal.rewrite import map_children, rewrite
 from gossamer_ir.traversal.walk import contains, walk
 from gossamer_lower.statements.rebuild import with_bodies
@@ -55,7 +56,7 @@ class _SingleUseInliner:
         )
 
     def _with_inlined_lets(self, child: Any) -> Any:
-        return child if isinstance(child, STMTS) else self._expr(child)[0]
+        return child if is_stmt(child) else self._expr(child)[0]
 
     def _expr(self, node: Expr) -> tuple[Expr, int]:
         deepest = 0

@@ -10,7 +10,8 @@ from gossamer_ir.analysis.invariants import changing_buffers
 from gossamer_ir.core.build import integer_value
 from gossamer_ir.core.conditions import conjuncts
 from gossamer_ir.core.limits import MAX_SIZE
-from gossamer_ir.nodes import STMTS, Block, Buffer, Expr, For, Load, Node, Store
+from gossamer_ir.core.statement_kinds import is_stmt
+from gossamer_ir.nodes import Block, Buffer, Expr, For, Load, Node, Store
 from gossamer_ir.traversal.buffer_definitions import buffers_allocated
 from gossamer_ir.traversal.buffer_uses import buffers_accessed
 from gossamer_ir.traversal.free_vars import free_vars
@@ -114,7 +115,7 @@ def _required_indices(inside: Cursor, buffer: Buffer, *, cursor: Cursor) -> list
     values |= {
         var.name: value
         for node in block_nodes
-        if isinstance(node, STMTS)
+        if is_stmt(node)
         for var, value in values_after(node)
     }
     reads: list[tuple[Expr, ...]] = []
