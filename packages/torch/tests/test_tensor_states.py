@@ -77,13 +77,13 @@ def test_a_result_is_made_once_for_its_tensors_and_ends_with_the_first_of_them()
 
 
 @pytest.mark.parametrize("first", [True, False])
-def test_a_tensor_does_not_keep_the_key_of_a_result_that_ended_with_another(first):
-    tensor, other, what = torch.ones(1), torch.ones(1), Result()
-    memoize_with([tensor, other] if first else [other, tensor], what, Result)
-    key = ref(what)
-    del other, what
+def test_a_tensor_does_not_keep_the_options_of_a_result_that_ended_with_another(first):
+    tensor, other, option = torch.ones(1), torch.ones(1), Result()
+    SUM.get([tensor, other] if first else [other, tensor], Result, options=(option,))
+    kept = ref(option)
+    del other, option
     gc.collect()
-    assert key() is None
+    assert kept() is None
 
 
 def test_results_of_earlier_places_of_a_tensor_are_dropped():

@@ -130,7 +130,7 @@ def _kernel_map(coordinates: torch.Tensor, kernel_size: int) -> KernelMap:
     )
 
 
-_MOST_VOXELS = 2**63 - 1
+_MAX_VOXELS = 2**63 - 1
 
 
 def _keys(coordinates: torch.Tensor, reach: int) -> tuple[torch.Tensor, list[int]]:
@@ -141,7 +141,7 @@ def _keys(coordinates: torch.Tensor, reach: int) -> tuple[torch.Tensor, list[int
     least, most = coordinates.min(0).values, coordinates.max(0).values
     pairs = zip(least.tolist(), most.tolist(), strict=True)
     sizes = [last - first + 1 + 2 * reach for first, last in pairs]
-    if math.prod(sizes) > _MOST_VOXELS:
+    if math.prod(sizes) > _MAX_VOXELS:
         raise ArgumentError(
             "operand.range",
             f"'coordinates' are in a grid of {' by '.join(map(str, sizes))} voxels; expected fewer than "

@@ -14,8 +14,8 @@ from gossamer_torch.custom_ops.segments.grouped_outer_products import (
     outer_products_in_groups,
 )
 from gossamer_torch.custom_ops.segments.grouped_sums import (
-    LEAST_ROWS_OF_PANEL,
-    ROWS_OF_PANEL,
+    MAX_PANEL_ROWS,
+    MIN_PANEL_ROWS,
     has_small_matrices,
     rows_of_panel,
     sums_of_groups,
@@ -26,7 +26,7 @@ from gossamer_torch.custom_ops.segments.segment_sums import segment_products
 @pytest.mark.parametrize(("features", "outputs"), [(1, 1), (2, 2), (5, 19), (33, 40)])
 def test_products_over_several_panels_are_those_of_float64(features, outputs):
     torch.manual_seed(0)
-    rows, segments, products = 2 * ROWS_OF_PANEL + 3, 4, 3000
+    rows, segments, products = 2 * MAX_PANEL_ROWS + 3, 4, 3000
     numbers = torch.tensor([0, 0, 2, 3]).repeat_interleave(products // segments)
     sources, targets = torch.randint(50, (products,)), torch.randint(rows, (products,))
     x, weights = torch.randn(50, features), torch.randn(segments, features, outputs)
@@ -48,9 +48,9 @@ def set_threads():
 @pytest.mark.parametrize("threads", [1, 2, 16])
 def test_each_thread_has_a_panel_unless_panels_would_be_too_small(set_threads, threads):
     set_threads(threads)
-    assert rows_of_panel(16 * LEAST_ROWS_OF_PANEL) == 16 * LEAST_ROWS_OF_PANEL // threads
-    assert rows_of_panel(threads * LEAST_ROWS_OF_PANEL - 1) <= LEAST_ROWS_OF_PANEL
-    assert rows_of_panel(threads * ROWS_OF_PANEL + 1) == ROWS_OF_PANEL
+    assert rows_of_panel(16 * MIN_PANEL_ROWS) == 16 * MIN_PANEL_ROWS // threads
+    assert rows_of_panel(threads * MIN_PANEL_ROWS - 1) <= MIN_PANEL_ROWS
+    assert rows_of_panel(threads * MAX_PANEL_ROWS + 1) == MAX_PANEL_ROWS
     assert rows_of_panel(1) == rows_of_panel(0) == 1
 
 
@@ -64,7 +64,7 @@ def test_groups_are_made_again_for_another_number_of_threads(monkeypatch, set_th
     monkeypatch.setattr(
         "gossamer_torch.custom_ops.segments.segment_sums.sums_of_groups", record_panel
     )
-    rows = 8 * LEAST_ROWS_OF_PANEL
+    rows = 8 * MIN_PANEL_ROWS
     numbers, offsets = torch.arange(rows), torch.tensor([0, rows // 2, rows])
     x, weights = torch.randn(rows, 3), torch.randn(2, 3, 4)
     results = []
