@@ -18,13 +18,13 @@ MODULE = importlib.import_module("gossamer.operators.n_m_products.forms")
 @pytest.mark.parametrize(
     ("architecture", "dtype", "what"),
     [
-        ("sm_80", "float16", "the product of dense blocks (spmm in BSR)"),
-        ("sm_120", "bfloat16", "the product of dense blocks (spmm in BSR)"),
+        ("sm_80", "float16", "the kernel for N:M"),
+        ("sm_120", "bfloat16", "the kernel for N:M"),
         ("sm_90", "int8", "the product of dense blocks (spmm in BSR)"),
         ("sm_90a", "float16", "the kernel for N:M"),
     ],
 )
-def test_large_products_are_sparse_where_warpgroups_multiply(architecture, dtype, what):
+def test_large_products_are_sparse_where_tiles_are_staged(architecture, dtype, what):
     sizes = {"m": 4096, "groups": 1024, "feat_size": 4096}
     dtypes = {"A": dtype, "B": dtype}
     target = f"cuda-mma-sp:arch={architecture}"

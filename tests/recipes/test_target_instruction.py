@@ -127,7 +127,7 @@ EXPORTS = "packages/llvm/src/gossamer_llvm/__init__.py"
 
 def test_all_code_that_distinguishes_instructions_of_warps_is_in_the_recipe(root):
     names = {kind.__name__ for kind in lowering.WARP_EMITTERS}
-    assert names == {"WarpProduct", "WarpLoad", "WarpgroupProduct", "WarpgroupWait"}
+    assert names == {"WarpProduct", "WarpLoad", "FieldLoad", "WarpgroupProduct", "WarpgroupWait"}
     files = {
         path.relative_to(root).as_posix()
         for path in sources(root)

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     )
     from gossamer_llvm.targets.nvptx.threads import block_shape
     from gossamer_llvm.targets.nvptx.warp_instructions import (
+        FieldLoad,
         WarpgroupProduct,
         WarpgroupWait,
         WarpLoad,
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
 _HOMES = {
     "Abi": "gossamer_llvm.abi",
     "EMITTED_CAPABILITIES": "gossamer_llvm.capabilities",
+    "FieldLoad": "gossamer_llvm.targets.nvptx.warp_instructions",
     "INSERTED_LANES": "gossamer_llvm.abi",
     "PROXY_FENCE": "gossamer_llvm.targets.nvptx.warpgroup_assembly",
     "SHARED_ALIGNMENT": "gossamer_llvm.targets.nvptx.shared_memory",
@@ -64,6 +66,7 @@ _HOMES = {
 __all__ = [
     "Abi",
     "EMITTED_CAPABILITIES",
+    "FieldLoad",
     "INSERTED_LANES",
     "PROXY_FENCE",
     "SHARED_ALIGNMENT",

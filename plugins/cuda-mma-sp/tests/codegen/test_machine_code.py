@@ -129,6 +129,10 @@ def test_a_staged_product_copies_while_it_multiplies(dtype, architecture, tmp_pa
     assert not count_of(counts, "LDL")
     assert not count_of(counts, "STL")
     assert count_of(counts, "LDSM") == text.count("ldmatrix")
+    # Indices are loaded as words of 8: those of 4 tiles of rows, two steps, and two rows of a lane.
+    assert text.count("ld.shared.v2.b32") == 4 * 2 * 2
+    assert "ld.shared.b8" not in text
+    assert not count_of(counts, "LDS.U8")
     # Each of eight warps has 4 by 4 tiles, and two steps along the depth.
     assert count_of(counts, "HMMA.SP") == text.count("mma.sp::ordered_metadata") == 4 * 4 * 2
     # A and B of these are loaded by four matrices each.

@@ -8,6 +8,7 @@ from gossamer_ir.errors import UnsupportedError
 from gossamer_ir.nodes import Load, Store
 from gossamer_llvm import (
     Abi,
+    FieldLoad,
     WarpLoad,
     WarpProduct,
     emit_llvm_ir,
@@ -27,7 +28,10 @@ PRODUCT = WarpProduct(
 )
 
 
-@pytest.mark.parametrize("instruction", [PRODUCT, WarpLoad(count=4, is_transposed=True)])
+@pytest.mark.parametrize(
+    "instruction",
+    [PRODUCT, WarpLoad(count=4, is_transposed=True), FieldLoad(field_bits=4, mask=1, scale=10)],
+)
 def test_a_loop_has_all_fields_of_an_instruction(instruction):
     assert warp_instruction_of(warp_loop("i", instruction, (STORE,))) == instruction
 
@@ -38,9 +42,10 @@ def test_a_loop_has_all_fields_of_an_instruction(instruction):
         (("warp_instruction", "other"),),
         (("warp_instruction", "load"),),
         (("warp_instruction", "load"), ("count", 3)),
+        (("warp_instruction", "field_load"), ("field_bits", 3), ("mask", 1)),
         (("warp_instruction", "product"), ("intrinsic", 1)),
     ],
-    ids=["kind", "missing", "count", "type"],
+    ids=["kind", "missing", "count", "bits", "type"],
 )
 def test_annotations_that_describe_no_instruction_are_refused(module, annotations):
     loop = replace(warp_loop("i", PRODUCT, (STORE,)), annotations=annotations)

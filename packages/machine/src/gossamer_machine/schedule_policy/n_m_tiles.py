@@ -8,7 +8,8 @@ busy. The model takes the slowest of four, in cycles of all multiprocessors that
 * memory: each operand and the result once, at 10 bytes a cycle of each multiprocessor
 * cache: what tiles load, at 47 bytes a cycle of each multiprocessor
 * shared: what warps load from the operands in shared memory, at 128 bytes a cycle of each multiprocessor;
-  each lane loads indices byte by byte, half of them twice, so that a byte takes the time of 8
+  lanes load several indices of a row at once, but some rows are in the same banks, so that a byte takes the
+  time of 2
 * operations: 2 cycles for an instruction, which multiplies 16 by 8 elements of the result, of 256 bits of
   dense columns or twice as many sparse ones; warpgroups take 1 cycle for as much, and read shared memory
   themselves
@@ -32,9 +33,10 @@ DEFAULT_TILE = ProductTile(32, 32)
 """The tile of a kernel for N:M if the machine does not say which it is."""
 WARPGROUP_CYCLES = 1
 """The cycles of warpgroups for as many elements as an instruction multiplies."""
-INDEX_FACTOR = 8
-"""The bytes that warps could load from shared memory in the time that an index takes. The machine code of the
-kernel has 16 loads of a byte for the metadata of an instruction, of each of 32 lanes, for 256 indices."""
+INDEX_FACTOR = 2
+"""The bytes that warps could load from shared memory in the time that an index takes. For float16, the
+machine code of the kernel has 2 loads of 8 bytes in each lane for the 256 indices of an instruction. A load
+takes two cycles: 16 lanes load from four rows, which have all banks."""
 USUAL_SIZE = 4096
 """The rows, columns and features that are assumed where they are unknown."""
 

@@ -13,6 +13,7 @@ from gossamer_llvm.targets.nvptx.async_copies import (
     emit_commit_group,
     emit_wait_group,
 )
+from gossamer_llvm.targets.nvptx.field_loads import emit_field_load
 from gossamer_llvm.targets.nvptx.kernels import kernel_forms
 from gossamer_llvm.targets.nvptx.matrix_instructions import emit_warp_product
 from gossamer_llvm.targets.nvptx.matrix_loads import emit_warp_load
@@ -20,6 +21,7 @@ from gossamer_llvm.targets.nvptx.shared_memory import STATIC_SHARED_BYTES, share
 from gossamer_llvm.targets.nvptx.shuffles import emit_shuffle
 from gossamer_llvm.targets.nvptx.threads import emit_barrier, emit_thread_loop
 from gossamer_llvm.targets.nvptx.warp_instructions import (
+    FieldLoad,
     WarpgroupProduct,
     WarpgroupWait,
     WarpInstruction,
@@ -35,6 +37,7 @@ from gossamer_llvm.targets.nvptx.warpgroup_products import (
 WARP_EMITTERS: dict[type[WarpInstruction], Callable[[FunctionEmitter, For, Any], None]] = {
     WarpProduct: emit_warp_product,
     WarpLoad: emit_warp_load,
+    FieldLoad: emit_field_load,
     WarpgroupProduct: emit_warpgroup_product,
     WarpgroupWait: emit_warpgroup_wait,
 }

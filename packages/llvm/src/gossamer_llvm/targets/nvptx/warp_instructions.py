@@ -54,6 +54,23 @@ class WarpLoad(msgspec.Struct, frozen=True, kw_only=True, tag_field=_TAG, tag="l
     is_transposed: bool = False
 
 
+class FieldLoad(msgspec.Struct, frozen=True, kw_only=True, tag_field=_TAG, tag="field_load"):
+    """A load of small numbers, which have a byte each in shared memory, to fields of a register. Each thread
+    does it by itself. The stores name the register, and load 4, 8 or 16 consecutive bytes, aligned to as
+    many, as a vector: the first store the lowest fields, and the next one those after them.
+
+    >>> FieldLoad(field_bits=2, mask=3).scale
+    1
+    """
+
+    field_bits: Literal[2, 4]
+    mask: int
+    """The bits of each byte that its field gets."""
+    scale: int = 1
+    addend: int = 0
+    """The register is multiplied by `scale`, and then `addend` is added."""
+
+
 class WarpgroupProduct(
     msgspec.Struct, frozen=True, kw_only=True, tag_field=_TAG, tag="warpgroup_product"
 ):
@@ -101,7 +118,7 @@ class WarpgroupWait(
     sums: int
 
 
-WarpInstruction: TypeAlias = WarpProduct | WarpLoad | WarpgroupProduct | WarpgroupWait
+WarpInstruction: TypeAlias = WarpProduct | WarpLoad | FieldLoad | WarpgroupProduct | WarpgroupWait
 
 
 @typed

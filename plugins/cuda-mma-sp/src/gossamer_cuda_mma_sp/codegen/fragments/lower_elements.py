@@ -1,4 +1,4 @@
-"""Loops over elements of fragments: each lane has its own, by a store for each slot or by matrix loads."""
+"""Loops over elements of fragments: each lane has its own, by stores, matrix loads, or loads of indices."""
 
 from __future__ import annotations
 
@@ -14,12 +14,14 @@ from gossamer_cuda_mma_sp.codegen.fragments.fragment_table import (
     fragment_access_error,
     run_by_lanes,
 )
+from gossamer_cuda_mma_sp.codegen.fragments.index_loads import index_loads
 from gossamer_cuda_mma_sp.codegen.fragments.matrix_loads import matrix_loads, shared_tile
 from gossamer_ir.core.build import ZERO, add, binary, index, index_var, integer_value, zero_of
 from gossamer_ir.core.conditions import conjunction
 from gossamer_ir.errors import UnsupportedError
 from gossamer_ir.nodes import (
     Binary,
+    Buffer,
     Cast,
     Compare,
     Const,
@@ -50,7 +52,7 @@ def lower_elements(table: FragmentTable, loop: For) -> tuple[Stmt, ...]:
     """Return a nest over elements as statements for each slot of a lane."""
     elements = list(_stores((loop,), (), (), {}))
     layout = _layout_of(table, elements, loop)
-    loads = _matrix_loads(table, elements, layout)
+    loads = _loads_from_shared(table, elements, layout)
     if loads:
         return run_by_lanes(table, loads)
     new: list[Stmt] = []
@@ -65,11 +67,11 @@ def lower_elements(table: FragmentTable, loop: For) -> tuple[Stmt, ...]:
     return run_by_lanes(table, new)
 
 
-def _matrix_loads(
+def _loads_from_shared(
     table: FragmentTable, elements: list[_StoreInLoops], layout: FragmentLayout
 ) -> list[Any]:
     """Return the instructions that fill a fragment from shared memory; empty if none can."""
-    if len(elements) != 1 or elements[0].conditions or layout.is_metadata:
+    if len(elements) != 1 or elements[0].conditions:
         return []
     store = elements[0].store
     loaded = store.value.buffer if isinstance(store.value, Load) else None
@@ -77,10 +79,24 @@ def _matrix_loads(
     fragment = table.buffers.get(store.buffer)
     if source is None or fragment is None:
         return []
+    if layout.is_metadata:
+        return _index_loads(table, elements[0], layout, source)
     tile = shared_tile(store, elements[0].loops, layout, fragment=fragment, source=source)
     if tile is None:
         return []
     return matrix_loads(tile, layout, table.lane, table.namer, lanes=table.lanes)
+
+
+def _index_loads(
+    table: FragmentTable, element: _StoreInLoops, layout: FragmentLayout, source: Buffer
+) -> list[Any]:
+    """Return the loads of metadata in words; empty if the loops are not over the whole fragment."""
+    conditions = [
+        condition
+        for loop in element.loops
+        for condition in _range(table, loop, element.store, {loop.var: index_var(loop.var)})
+    ]
+    return [] if conditions else index_loads(element.store, layout, source, table.namer)
 
 
 def _layout_of(table: FragmentTable, elements: list[_StoreInLoops], loop: For) -> FragmentLayout:
