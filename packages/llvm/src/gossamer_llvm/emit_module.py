@@ -15,7 +15,6 @@ from gossamer_ir.support.typed_calls import typed
 from gossamer_ir.traversal.node_index import nodes_of_type
 from gossamer_llvm.abi import CODE_ALIGNMENT, Abi
 from gossamer_llvm.dispatch import EXPR_EMITTERS, STMT_EMITTERS
-from gossamer_llvm.emitter.debug_lines import debug_lines
 from gossamer_llvm.emitter.function_emitter import (
     EmitterTables,
     FunctionEmitter,
@@ -68,6 +67,9 @@ def emit_llvm_ir(
     module = _new_module_emitter(flat, abi, summaries)
     tables = EmitterTables(EXPR_EMITTERS, STMT_EMITTERS, lowering or TargetLowering())
     if script is not None:
+        # Imported late: few modules are compiled for a debugger.
+        from gossamer_llvm.emitter.debug_lines import debug_lines
+
         module.debug = debug_lines(flat, script, add=module.new_metadata)
     forms = tables.lowering.forms(flat)
     # Two pointers of a function may be one array if a caller passes it twice; then nothing is `noalias`.

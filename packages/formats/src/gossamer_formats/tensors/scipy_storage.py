@@ -14,7 +14,6 @@ from gossamer_formats.checks.storage_checks import require_valid_storage
 from gossamer_formats.conversion.by_numpy.csr_matrices import csr_storage
 from gossamer_formats.external_formats.matrix_checks import require_matrix
 from gossamer_formats.external_formats.scipy_matrix import compressed_arrays
-from gossamer_formats.memory.available_memory import fits_in_memory
 from gossamer_formats.storage import Storage
 from gossamer_formats.tensors.scipy_own_format import require_convertible
 from gossamer_ir.errors import FormatError
@@ -67,6 +66,9 @@ def _convert_to_csr(matrix: Any) -> Any:
 
 
 def _require_memory(matrix: Any) -> None:
+    # Imported late: matrices in CSR have a row pointer.
+    from gossamer_formats.memory.available_memory import fits_in_memory
+
     rows = matrix.shape[0]
     if not fits_in_memory(8 * (rows + 1)):
         raise FormatError(

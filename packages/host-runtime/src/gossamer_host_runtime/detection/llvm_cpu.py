@@ -8,7 +8,6 @@ import msgspec
 
 from gossamer_host_runtime.detection.architecture import architecture
 from gossamer_host_runtime.detection.linux_features import linux_features
-from gossamer_host_runtime.detection.riscv64 import RISCV64_BASE
 
 
 class Cpu(msgspec.Struct, frozen=True):
@@ -26,8 +25,13 @@ class Cpu(msgspec.Struct, frozen=True):
 
 def any_cpu() -> Cpu:
     """Return a CPU whose code runs on all machines of this architecture with Linux."""
-    # LLVM's base of RISC-V has integers alone, without products and atomic operations.
-    base = RISCV64_BASE if architecture() == "riscv64" else frozenset[str]()
+    base = frozenset[str]()
+    if architecture() == "riscv64":
+        # Imported late: other architectures do not need it.
+        from gossamer_host_runtime.detection.riscv64 import RISCV64_BASE
+
+        # LLVM's base of RISC-V has integers alone, without products and atomic operations.
+        base = RISCV64_BASE
     return Cpu("generic", ",".join(f"+{name}" for name in sorted(base)), base)
 
 

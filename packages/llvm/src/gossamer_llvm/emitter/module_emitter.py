@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 import msgspec
 
 from gossamer_ir.core.dtypes import DType
 from gossamer_ir.errors import UnsupportedError
 from gossamer_llvm.abi import LANE_COUNTS, Abi
-from gossamer_llvm.emitter.debug_lines import DebugLines
+
+if TYPE_CHECKING:
+    from gossamer_llvm.emitter.debug_lines import DebugLines
 
 
 class ModuleEmitter(msgspec.Struct):

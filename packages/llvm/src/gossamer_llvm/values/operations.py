@@ -25,7 +25,6 @@ from gossamer_llvm.emitter.types import (
 from gossamer_llvm.values import division
 from gossamer_llvm.values.half_precision import is_half, round_to_half, widen_to_float32
 from gossamer_llvm.values.masks import lane_mask
-from gossamer_llvm.values.tf32 import round_to_tf32
 
 EmitBinary: TypeAlias = Callable[[FunctionEmitter, Value, Value], Value]
 """Emits an operation on two operands of the same dtype."""
@@ -180,6 +179,9 @@ def emit_call(emitter: FunctionEmitter, node: Call) -> Value:
         value = emitter.expr(node.args[0])
         return value if dtype.kind == "uint" else _integer_abs(emitter, value)
     if node.function == "tf32" and not is_half(node.dtype):
+        # Imported late: few programs round operands.
+        from gossamer_llvm.values.tf32 import round_to_tf32
+
         return round_to_tf32(emitter, emitter.expr(node.args[0]))
     # The fma of half precision is not computed in float32, because it would be rounded twice.
     is_fused_half = is_half(node.dtype) and len(node.args) > 1

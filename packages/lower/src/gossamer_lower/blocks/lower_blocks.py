@@ -9,7 +9,7 @@ initialize the same element; if that would change its effect, initialized elemen
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
@@ -36,11 +36,13 @@ from gossamer_ir.traversal.names import namer_of
 from gossamer_ir.traversal.rewrite import map_children
 from gossamer_ir.traversal.substitute import resolve, substitute, substitute_body
 from gossamer_ir.traversal.walk import outermost
-from gossamer_lower.blocks.conflicting_inits import InitPosition, is_fed_by_loop, position_of_init
 from gossamer_lower.blocks.let_inlining import inline_lets
-from gossamer_lower.blocks.marked_inits import InitMarks, require_markable
 from gossamer_lower.lowering_pass import lowering_pass, map_functions
 from gossamer_lower.statements.rebuild import map_stmts, with_bodies, with_body
+
+if TYPE_CHECKING:
+    from gossamer_lower.blocks.conflicting_inits import InitPosition
+    from gossamer_lower.blocks.marked_inits import InitMarks
 
 
 @lowering_pass(takes=("loop",), removes=("blocks",), is_stable=True)
@@ -125,6 +127,13 @@ class _BlockLowerer:
         """Return where the init of a block runs; called for the enclosing loops from the outside in."""
         if block.name in self._init_positions:
             return self._init_positions[block.name]
+        # Imported late: most schedules decompose reductions, which leaves no init here.
+        from gossamer_lower.blocks.conflicting_inits import (
+            InitPosition,
+            is_fed_by_loop,
+            position_of_init,
+        )
+
         # A loop around that does not feed the block repeats it as a whole, with its init.
         if not is_fed_by_loop(loop, block):
             return InitPosition(None)
@@ -136,7 +145,9 @@ class _BlockLowerer:
         """Return the statements before a loop that clear marks, and the loop with inits that set them."""
         before: list[Stmt] = []
         for block in _blocks_below(loop):
-            position = self._init_position(loop, block) if block.init else InitPosition(None)
+            if not block.init:
+                continue
+            position = self._init_position(loop, block)
             names = [name for name, mark in position.marked.items() if mark.loop == loop.var]
             # The arrays of marks are shared by all loops of the block,
             # but cleared before the outermost of each.
@@ -149,6 +160,8 @@ class _BlockLowerer:
         return tuple(before), loop
 
     def _marks_of(self, loop: For, block: Block, position: InitPosition) -> InitMarks:
+        from gossamer_lower.blocks.marked_inits import InitMarks, require_markable
+
         shapes = {
             buffer.name: tuple(resolve(extent, self._units) for extent in buffer.shape)
             for buffer in all_buffers(self._function)

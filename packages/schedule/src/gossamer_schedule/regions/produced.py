@@ -25,8 +25,6 @@ from gossamer_ir.traversal.substitute import resolve
 from gossamer_ir.traversal.walk import collect
 from gossamer_schedule.cursor.cursor_at import Cursor
 from gossamer_schedule.cursor.variable_values import values_at
-from gossamer_schedule.regions.iterator_dimensions import determined_iters
-from gossamer_schedule.regions.match_indices import match_all
 
 
 class ProducedRange(msgspec.Struct, frozen=True):
@@ -66,6 +64,10 @@ def producer_forms(
 
     Empty unless the indices at which the block reads the buffer determine all of its iterators.
     """
+    # Imported late: a block that copies a buffer indexes it by its iterators.
+    from gossamer_schedule.regions.iterator_dimensions import determined_iters
+    from gossamer_schedule.regions.match_indices import match_all
+
     loads = {load for load in collect(Load, cursor.node) if load.buffer == buffer_name}
     names, loops = {iterator.var for iterator in cursor.node.iters}, loops_of(cursor.function)
     if buffer_name in buffers_with_aliasing_indices(cursor.function):

@@ -33,7 +33,6 @@ from gossamer_schedule.motion.move_block import (
 from gossamer_schedule.reductions.reassociation import is_reduction
 from gossamer_schedule.regions.consumer_ranges import ConsumerMove, required_consumer_ranges
 from gossamer_schedule.regions.produced import ProducedRange
-from gossamer_schedule.regions.stored_values import is_own_value
 
 
 @primitive(stages=LOOP_STAGES)
@@ -122,15 +121,21 @@ def _require_own_elements(cursor: Cursor) -> None:
     block: Block = cursor.node
     is_reducing = block.init or any(iterator.kind == "R" for iterator in block.iters)
     stores = [stmt for stmt in addressable_stmts(block.body) if isinstance(stmt, Store)]
-    if is_recurrence(block) or (
-        is_reducing and not all(is_own_value(cursor, store) for store in stores)
-    ):
+    if is_recurrence(block) or (is_reducing and not _are_own_values(cursor, stores)):
         raise schedule_error(
             "reverse_compute_at.reduction",
             f"Block '{block.name}' uses other elements of the buffer that it writes, or combines several "
             "spatial points into one element, and reverse_compute_at moves neither.",
             place=cursor.place,
         )
+
+
+def _are_own_values(cursor: Cursor, stores: Sequence[Store]) -> bool:
+    """Return whether each spatial point of a block that reduces stores to an element of its own."""
+    # Imported late: blocks that copy a result do not reduce.
+    from gossamer_schedule.regions.stored_values import is_own_value
+
+    return all(is_own_value(cursor, store) for store in stores)
 
 
 def _required_shared_buffers(cursor: Cursor, top: Cursor, *, own_loops: Sequence[For]) -> Set[str]:

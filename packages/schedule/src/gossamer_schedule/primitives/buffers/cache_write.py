@@ -40,7 +40,6 @@ from gossamer_schedule.staging.written_element import (
     require_sole_user,
     required_element,
 )
-from gossamer_schedule.tensorization.unblockize import without_outer_blocks
 
 
 @primitive(stages=LOOP_STAGES)
@@ -95,7 +94,12 @@ def cache_write(
             Y[vi_c] = Y_local[vi_c]
     """
     cursor, old = required_block_and_buffer(root, block_name=block, buffer_name=buffer)
-    writer = without_outer_blocks(cursor) if _is_written_by_inner(cursor, buffer) else cursor
+    writer = cursor
+    if _is_written_by_inner(cursor, buffer):
+        # Imported late: few blocks have others inside.
+        from gossamer_schedule.tensorization.unblockize import without_outer_blocks
+
+        writer = without_outer_blocks(cursor)
     element = required_element(writer, buffer)
     is_loading = _is_old_value_needed(writer, element)
     if is_loading and writer is not cursor:
