@@ -150,9 +150,19 @@ def test_a_vector_needs_no_number_of_features():
     assert np.array_equal(gs.spmv(prepared, vector), matrix @ vector)
 
 
+@pytest.fixture
+def one_thread():
+    """One thread, so that the matrix of a test is not divided among as many as there are."""
+    before = gs.get_num_threads()
+    gs.set_num_threads(1)
+    yield
+    gs.set_num_threads(before)
+
+
+@pytest.mark.usefixtures("one_thread")
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_short_rows_are_stored_in_slices_for_a_vector(dtype):
-    matrix = pruned((4000, 3000), density=0.002, dtype=dtype)
+    matrix = pruned((12000, 3000), density=0.002, dtype=dtype)
     prepared = gs.prepare(matrix, "spmv", calls=MANY)
     assert isinstance(prepared, SparseTensor)
     assert prepared.format == "sell"

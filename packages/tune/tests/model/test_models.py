@@ -108,6 +108,29 @@ def test_slices_of_few_rows_cost_as_much_more_on_threads_as_some_thousands():
     assert shared_row_cycles(20_000, two) == 2 * shared_row_cycles(10_000, two)
 
 
+@pytest.mark.parametrize(
+    ("machine", "rows", "threads", "is_predicted"),
+    [
+        (ZEN_3, 9_000, 1, True),
+        (ZEN_3, 18_000, 1, False),
+        (ZEN_3, 18_000, 2, True),
+        (ZEN_4, 9_000, 1, False),
+        (EMERALD_RAPIDS, 9_000, 1, False),
+    ],
+)
+def test_ends_of_few_rows_of_a_thread_are_predicted(machine, rows, threads, is_predicted):
+    matrix = MATRIX_PROPERTIES._replace(
+        rows=rows, nnz=4 * rows, lengths=RowLengths(4.0, 5.0, 100, 0)
+    )
+    (varied,), (equal,) = (
+        csr_times_vector(one, Workload(machine=machine, threads=threads))
+        for one in (matrix, matrix._replace(lengths=RowLengths(4.0, 0.0, 4, 0)))
+    )
+    assert ("few enough to be predicted" in varied.reason) == is_predicted
+    per_row = (varied.cycles - equal.cycles) * threads / rows
+    assert (0 < per_row < 5) == is_predicted
+
+
 def test_slices_of_block_rows_delay_threads_as_slices_of_rows_do():
     matrix = MATRIX_PROPERTIES._replace(rows=20_000, block_fill={2: 1.0})
     one, two = (Workload(machine=EMERALD_RAPIDS, threads=threads) for threads in (1, 2))

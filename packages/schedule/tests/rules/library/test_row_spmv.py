@@ -76,6 +76,28 @@ def test_vectors_have_the_width_of_the_target():
     assert split.args["factors"] == (None, 8)
 
 
+@pytest.mark.parametrize(
+    ("bits", "dtype", "mean", "lanes"),
+    [
+        (256, "float32", 39, 4),
+        (256, "float32", 40, 8),
+        (256, "float64", 39, 4),
+        (256, "float64", 40, 4),
+        (512, "float32", 39, 8),
+        (512, "float64", 39, 8),
+        (128, "float32", 39, 8),
+        (128, "float64", 39, 8),
+    ],
+)
+def test_gathered_terms_fill_half_a_register_or_one_without_mask_registers(
+    bits, dtype, mean, lanes
+):
+    target = machine(f"vector_bits={bits},gathers=moderate")
+    module = module_of((CSR + DOT).replace("float32", dtype))
+    steps = default_schedule(module, target, Stats(100, 100, 100 * mean, 50, 0)).loop
+    assert [step.args["factors"] for step in steps if step.op == "split"] == [(None, lanes)]
+
+
 def test_a_number_per_row_without_vectors_stays_in_a_register():
     body = CSR + DOT.replace("X[j]", "X[j // 2]")
     ops = [step.op for step in default_schedule(module_of(body), TARGET, rows_of(100)).loop]

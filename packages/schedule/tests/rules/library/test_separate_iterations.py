@@ -53,6 +53,15 @@ def test_each_part_has_the_schedule_of_its_pattern():
     assert loops == ["i_init", "i_p0", "k_2_0"]
 
 
+@pytest.mark.parametrize(("features", "rows"), [(64, 128), (128, 64)])
+def test_threads_share_an_init_from_512_vectors_on_because_later_iterations_find_it_in_their_caches(
+    features, rows
+):
+    report = schedule_report(in_parts(ROWS, features=features), TARGET)
+    init = steps(report, "parallel")[0]
+    assert (init["loop"], init["grain"]) == ("i_init", rows)
+
+
 def test_caches_of_one_buffer_have_different_names():
     report = schedule_report(in_parts(ROWS, ROWS), TARGET)
     assert [args["block"] for args in steps(report, "reverse_compute_at")] == [

@@ -68,6 +68,11 @@ FEW_TERMS = 6
 """Maximum mean number of terms, exclusive, for vectors of half the lanes where elements are loaded one by one
 (measured on Zen 4: 1.05 to 1.35 times faster with 4 lanes at 4.5 terms, equal at 6, 0.9 at 7)."""
 
+FEW_NARROW_TERMS = 40
+"""The same without mask registers, where the mask of a remainder is a vector, too (measured on Zen 3 in
+float32: 1.12 times faster with 4 lanes at 29 terms, 1.0 to 1.1 at 30, 0.97 to 1.04 at 46, 1.0 at 59 and 80,
+0.92 at 102 and 461)."""
+
 GATHERED_LANES = 8
 """Partial sums of gathered terms. Gathers load one element at a time, so that more lanes only lengthen the
 remainder of a row (measured with fast gathers: 16 lanes are 0.85 to 1.2 times as fast). Nor is there another
@@ -268,10 +273,21 @@ def _gather_lanes(pattern: RowReduction, context: RuleContext) -> _Lanes:
             f"rows have {mean:.3g} terms on average, and gathers pay from {least}; the processor overlaps "
             "short rows"
         )
-    is_narrow = machine.gathers == "moderate" and mean < FEW_TERMS
-    lanes = GATHERED_LANES // 2 if is_narrow else GATHERED_LANES
     rest, why = _rest(machine)
+    lanes = _lanes_of_gathers(machine, pattern.dtype, mean=mean)
     return _Lanes(lanes, rest, f"rows have {mean:.3g} terms on average, {why}")
+
+
+def _lanes_of_gathers(machine: Machine, dtype: str, *, mean: float) -> int:
+    """Return the lanes of vectors of gathered terms, for rows of this mean length.
+
+    Without mask registers they fit one register (measured on Zen 3 in float64 with 7 matrices: 4 lanes are
+    1.0 to 1.3 times as fast as 8).
+    """
+    is_avx2 = machine.has_masked_loads and not machine.has_mask_registers
+    has_few = mean < (FEW_NARROW_TERMS if is_avx2 else FEW_TERMS)
+    lanes = GATHERED_LANES // 2 if machine.gathers == "moderate" and has_few else GATHERED_LANES
+    return min(lanes, machine.lanes(dtype)) if is_avx2 else lanes
 
 
 def _least_gathered(pattern: RowReduction, context: RuleContext) -> int:
