@@ -260,3 +260,16 @@ def test_threads_of_a_block_wait_for_each_other_between_iterations_but_blocks_do
     )
     with pytest.raises(UnsupportedError, match="'b'") if is_refused else nullcontext():
         verify_stores(flat(*lines))
+
+
+@pytest.mark.parametrize(("index", "is_refused"), [("u * 2 + i", False), ("u + i", True)])
+def test_rows_of_threads_do_not_run_iterations_together(index, is_refused, flat):
+    """The loop over iterations is in that over rows, and around that over the threads of a row."""
+    lines = (
+        'for u in T.thread_binding(2, thread="threadIdx.y"):',
+        "    for i in T.serial(2):",
+        '        for t in T.thread_binding(4, thread="threadIdx.x"):',
+        f"            Y[({index}) * 4 + t] = X[t]",
+    )
+    with pytest.raises(UnsupportedError, match="'u'") if is_refused else nullcontext():
+        verify_stores(flat(*lines))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
+
 from msgspec.structs import replace
 
 from gossamer_ir.analysis.statements.thread_axes import is_block_axis, is_thread_axis
@@ -15,7 +17,11 @@ from gossamer_ir.traversal.walk import stmts
 from gossamer_lower.device.kernel_functions import outermost_thread_loops, thread_loops
 from gossamer_lower.device.let_dependences import let_dependences, values_of_vars
 from gossamer_lower.device.stores.access_sites import AccessSite, SiteContext
-from gossamer_lower.device.stores.concurrent_sites import ConcurrentSites, loops_of_axes
+from gossamer_lower.device.stores.concurrent_sites import (
+    ConcurrentSites,
+    axes_of_outer_loops,
+    loops_of_axes,
+)
 from gossamer_lower.device.stores.own_elements import OwnElements
 from gossamer_lower.device.stores.unordered_accesses import (
     UnorderedAccesses,
@@ -101,13 +107,23 @@ class _StoreChecker:
         prover = OwnElements(self._function, values)
         sites = ConcurrentSites(kernel, values, private=self._of_thread)
         in_global = [site for site in sites.every if site.node.buffer not in self._of_block]
-        unordered = first_unordered(in_global, prover, is_axis=is_block_axis)
+        self._require_order_of(in_global, prover, is_block_axis)
+        for interval in sites.intervals:
+            self._require_order_of(interval, prover, is_thread_axis)
+        for axes in axes_of_outer_loops(kernel):
+            sites = ConcurrentSites(kernel, values, private=self._of_thread, axes=axes)
+            for interval in sites.intervals:
+                self._require_order_of(interval, prover, axes.__contains__)
+
+    def _require_order_of(
+        self,
+        sites: Iterable[AccessSite],
+        prover: OwnElements,
+        is_axis: Callable[[str | None], bool],
+    ) -> None:
+        unordered = first_unordered(sites, prover, is_axis=is_axis)
         if unordered is not None:
             raise self._unordered_error(unordered)
-        for interval in sites.intervals:
-            unordered = first_unordered(interval, prover, is_axis=is_thread_axis)
-            if unordered is not None:
-                raise self._unordered_error(unordered)
 
     # Other statements: refused as code is emitted; only these bind threads or store.
     def require_exclusive_stores(self, stmt: Stmt, context: SiteContext) -> None:
@@ -145,8 +161,12 @@ class _StoreChecker:
         shared = None
         if store.buffer not in self._of_block:
             shared = self._own.first_shared([site], loops=blocks)
-        equal = (*blocks, *synchronized_loops(context.loops))
-        shared = shared or self._own.first_shared([site], loops=threads, equal=equal)
+        # Outer loops first: their iterations do not run those of loops inside of them together.
+        for number in range(1, len(threads) + 1):
+            outer = threads[:number]
+            axes = {loop.thread for loop in outer}
+            equal = (*blocks, *synchronized_loops(context.loops, axes.__contains__))
+            shared = shared or self._own.first_shared([site], loops=outer, equal=equal)
         if shared is not None:
             raise self._shared_element_error(site, shared)
 

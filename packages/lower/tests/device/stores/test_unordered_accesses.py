@@ -29,6 +29,13 @@ def in_block(*lines):
     return (loop, *indent(SHARED, THREADS), *indent(*lines, by=2))
 
 
+def in_rows(*lines):
+    """A block with two rows of threads and shared memory."""
+    block = 'for b in T.thread_binding(1, thread="blockIdx.x"):'
+    rows = 'for u in T.thread_binding(2, thread="threadIdx.y"):'
+    return (block, *indent(SHARED, rows), *indent(*lines, by=2))
+
+
 RACES = {
     "stores of threads": in_threads("Y[t] = X[t]", "Y[(t + 1) % 8] = 2.0"),
     "stores of blocks": (BLOCKS, *indent("Y[b] = X[b]", "Y[3 - b] = 2.0")),
@@ -69,6 +76,22 @@ RACES = {
     "a condition with a barrier": in_block(
         "S[t] = X[t]", "if n < 4:", "    T.barrier()", "Y[t] = S[7 - t]"
     ),
+    "rows that threads exchange": in_rows(
+        "for t in T.thread_binding(8, thread='threadIdx.x'):", "    S[u * 8 + t] = X[u * 8 + t]",
+        "for v in T.thread_binding(8, thread='threadIdx.x'):", "    Y[u * 8 + v] = S[(1 - u) * 8 + v]",
+    ),
+    "rows that threads exchange in global memory": in_rows(
+        "for t in T.thread_binding(8, thread='threadIdx.x'):", "    Y[u * 8 + t] = X[u * 8 + t]",
+        "for v in T.thread_binding(8, thread='threadIdx.x'):", "    Y[16 + u * 8 + v] = Y[(1 - u) * 8 + v]",
+    ),
+    "iterations of rows": in_rows(
+        "for i in T.serial(2):",
+        *indent(
+            "for t in T.thread_binding(8, thread='threadIdx.x'):",
+            "    if i == 0:", "        S[u * 8 + t] = X[u * 8 + t]",
+            "    else:", "        Y[u * 8 + t] = S[(1 - u) * 8 + t]",
+        ),
+    ),
     "a loop without iterations": in_block(
         "S[t] = X[t]", "for i in T.serial(0):", "    T.barrier()", "Y[t] = S[7 - t]"
     ),
@@ -102,6 +125,22 @@ ORDERED = {
         BLOCKS, *indent("if b == 0:", "    Y[0] = 1.0", "if b == 1:", "    Y[1] = Y[2]"),
     ),
     "atomic operations": in_threads("T.atomic_add(Y[0], X[t])", "T.atomic_add(Y[t // 2], X[t])"),
+    "elements that threads of a row exchange": in_rows(
+        "for t in T.thread_binding(8, thread='threadIdx.x'):", "    S[u * 8 + t] = X[u * 8 + t]",
+        "for v in T.thread_binding(8, thread='threadIdx.x'):", "    Y[u * 8 + v] = S[u * 8 + 7 - v]",
+    ),
+    "rows that threads exchange after a barrier": in_rows(
+        "for t in T.thread_binding(8, thread='threadIdx.x'):", "    S[u * 8 + t] = X[u * 8 + t]",
+        "T.barrier()",
+        "for v in T.thread_binding(8, thread='threadIdx.x'):", "    Y[u * 8 + v] = S[(1 - u) * 8 + v]",
+    ),
+    "iterations of rows": in_rows(
+        "for i in T.serial(2):",
+        *indent(
+            "for t in T.thread_binding(8, thread='threadIdx.x'):",
+            "    Y[(u * 2 + i) * 8 + t] = X[u * 8 + t]",
+        ),
+    ),
     "a barrier": in_block("S[t] = X[t]", "T.barrier()", "Y[t] = S[7 - t]"),
     "iterations with two barriers": in_block(
         "for i in T.serial(2):",

@@ -7,17 +7,20 @@ from typing import TypeAlias
 
 from msgspec.structs import replace
 
+from gossamer_ir.analysis.statements.thread_axes import is_block_axis, is_thread_axis
 from gossamer_ir.core.build import ZERO, index_var
 from gossamer_ir.core.statement_kinds import BLOCK_BARRIERS, WRITES, Body, effects_of
-from gossamer_ir.nodes import Atomic, Expr, For, Stmt, Store
+from gossamer_ir.nodes import Atomic, Expr, For, Stmt, Store, ThreadTag
 from gossamer_ir.traversal.access_types import READS
 from gossamer_ir.traversal.statement_queries import threads_of
 from gossamer_ir.traversal.substitute import resolve, substitute
 from gossamer_ir.traversal.walk import collect, contains
-from gossamer_lower.device.kernel_functions import thread_loops
+from gossamer_lower.device.kernel_functions import outermost_thread_loops, thread_loops
 from gossamer_lower.device.stores.access_sites import AccessNode, AccessSite, SiteContext
 
 Sites: TypeAlias = tuple[AccessSite, ...]
+Axes: TypeAlias = frozenset[ThreadTag | None]
+"""Axes of threads; those of loops may be None."""
 
 
 def loops_of_axes(kernel: For) -> dict[str, For]:
@@ -36,10 +39,35 @@ def loops_of_axes(kernel: For) -> dict[str, For]:
     return loops
 
 
+def axes_of_outer_loops(kernel: For) -> tuple[Axes, ...]:
+    """Return the axes of threads of loops with other statements than one loop over further threads.
+
+    Their iterations are not ordered, whatever waits for each other inside of them.
+
+    >>> from gossamer_ir.core.build import ONE, ZERO, index
+    >>> t, s = (For(name, ZERO, index(8), (), kind="thread_binding", thread="threadIdx.x") for name in "ts")
+    >>> u = For("u", ZERO, index(2), (t, s), kind="thread_binding", thread="threadIdx.y")
+    >>> axes_of_outer_loops(u), axes_of_outer_loops(replace(u, body=(t,)))
+    ((frozenset({'threadIdx.y'}),), ())
+    """
+    return tuple(dict.fromkeys(_axes_of_outer_loops((kernel,), frozenset())))
+
+
+def _axes_of_outer_loops(body: Iterable[Stmt], around: Axes) -> Iterator[Axes]:
+    for loop in outermost_thread_loops(body):
+        axes = around | {loop.thread} if is_thread_axis(loop.thread) else around
+        is_around_one = len(loop.body) == 1 and (*outermost_thread_loops(loop.body),) == loop.body
+        has_more_threads = any(is_thread_axis(inner.thread) for inner in thread_loops(loop.body))
+        if axes and has_more_threads and not is_around_one:
+            yield axes
+        yield from _axes_of_outer_loops(loop.body, axes)
+
+
 class ConcurrentSites:
     """The accesses of a kernel to what threads share: `every` one, and the `intervals`, each with those that
-    threads of a block may make between two barriers in loops over all axes. Elsewhere, threads wait for each
-    other where they have to (`insert_sync`). `values` are those of variables.
+    threads of a block may make between two barriers in loops over all axes, or in outermost loops over `axes`
+    of threads. Elsewhere, threads wait for each other where they have to (`insert_sync`). `values` are those
+    of variables.
 
     >>> from gossamer_ir.core.build import ONE, ZERO, index
     >>> from gossamer_ir.nodes import Barrier
@@ -51,12 +79,21 @@ class ConcurrentSites:
     [['A'], ['B', 'C']]
     """
 
-    def __init__(self, kernel: For, values: Mapping[str, Expr], *, private: Set[str]) -> None:
+    def __init__(
+        self,
+        kernel: For,
+        values: Mapping[str, Expr],
+        *,
+        private: Set[str],
+        axes: Axes | None = None,
+    ) -> None:
         self.every: dict[AccessSite, None] = {}
         self.intervals: list[Sites] = []
         self._values, self._private = values, private
         self._loops = loops_of_axes(kernel)
-        self._axes = {loop.thread for loop in self._loops.values()}
+        every = {loop.thread for loop in self._loops.values()}
+        self._block_axes = {axis for axis in every if is_block_axis(axis)}
+        self._thread_axes = every - self._block_axes if axes is None else axes
         self._add(kernel, SiteContext(), ())
 
     def _add(self, stmt: Stmt, context: SiteContext, pending: Sites) -> Sites:
@@ -107,8 +144,12 @@ class ConcurrentSites:
         return pending
 
     def _is_inside(self, context: SiteContext) -> bool:
-        """Return whether loops over all axes of the kernel are around a statement."""
-        return self._axes <= {loop.thread for loop in context.loops}
+        """Return whether loops over all blocks are around a statement, and the outermost ones over threads
+        are over the axes."""
+        around = [loop.thread for loop in context.loops if loop.thread is not None]
+        threads = [axis for axis in around if is_thread_axis(axis)]
+        outer = threads[: len(self._thread_axes)]
+        return self._block_axes <= {*around} and {*outer} == self._thread_axes
 
     def _end_interval(self, pending: Sites) -> Sites:
         """End an interval at a barrier; return the copies that go on."""

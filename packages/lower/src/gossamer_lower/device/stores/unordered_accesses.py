@@ -68,8 +68,8 @@ def _first_shared(
         return next(iter(loops), None)
     names = set.intersection(*({loop.var for loop in site.loops} for site in sites))
     common = [loop for loop in sites[0].loops if loop.var in names]
-    equal = [*loops_of_several(common, is_block_axis), *synchronized_loops(common)]
-    equal = equal if is_axis is is_thread_axis else []
+    equal = [*loops_of_several(common, is_block_axis), *synchronized_loops(common, is_axis)]
+    equal = [] if is_axis is is_block_axis else equal
     shared = prover.first_shared(sites, loops=loops, equal=equal)
     return None if shared is None or prover.are_different(sites) else shared
 
@@ -115,10 +115,12 @@ def loops_of_several(loops: Iterable[For], is_axis: Callable[[str | None], bool]
     return [loop for loop in loops if is_axis(loop.thread) and integer_value(loop.extent) != 1]
 
 
-def synchronized_loops(loops: Sequence[For]) -> Iterator[For]:
-    """Yield the serial loops of which the threads of a block run an iteration together: those around loops
-    over threads (`insert_sync`), and those with a barrier."""
-    numbers = [number for number, loop in enumerate(loops) if is_thread_axis(loop.thread)]
+def synchronized_loops(
+    loops: Sequence[For], is_axis: Callable[[str | None], bool] = is_thread_axis
+) -> Iterator[For]:
+    """Yield the serial loops of which the threads along axes run an iteration together: those around loops
+    over these threads (`insert_sync`), and those with a barrier."""
+    numbers = [number for number, loop in enumerate(loops) if is_axis(loop.thread)]
     for number, loop in enumerate(loops):
         is_around = number < max(numbers, default=0)
         if loop.thread is None and (is_around or contains(BLOCK_BARRIERS, *loop.body)):
