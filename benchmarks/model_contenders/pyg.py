@@ -51,9 +51,21 @@ def _graphsage(case: ModelCase, t: Tensors) -> Forward:
 
 def _graphsage_of_matrix(case: ModelCase, t: Tensors) -> Forward:
     """Use a matrix; the layer divides by the degrees."""
-    matrix = csr_tensor({**t, "values": torch.ones_like(t["values"])})
+    ones = torch.ones_like(t["values"])
+    matrix = csr_tensor({**t, **_indices_for_gradients_of_means(t), "values": ones})
     first, second = _sage_layers(t)
     return lambda: second(torch.relu(first(t["x"], matrix)), matrix)
+
+
+def _indices_for_gradients_of_means(t: Tensors) -> Tensors:
+    """Return the index arrays of the matrix of a case, in int64 if torch needs that.
+
+    With indices in int32, torch 2.13 computes wrong gradients of means (`torch.sparse.mm` with "mean") of
+    matrices with 2**31 places or more. PyG's edges are in int64, but smaller indices are faster.
+    """
+    names = ("indptr", "indices")
+    is_large = (len(t["indptr"]) - 1) ** 2 > torch.iinfo(torch.int32).max
+    return {name: t[name].long() if is_large else t[name] for name in names}
 
 
 def _sage_layers(t: Tensors) -> tuple[Any, Any]:
