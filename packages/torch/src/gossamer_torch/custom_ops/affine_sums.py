@@ -15,6 +15,11 @@ import torch
 
 from gossamer_torch.custom_ops.products import sampled_product, sparse_product
 from gossamer_torch.custom_ops.registration import GradientsByName, torch_operator
+from gossamer_torch.custom_ops.tall_products import (
+    dense_product,
+    gradient_before_relu,
+    product_over_rows,
+)
 from gossamer_torch.func_transforms import has_func_transforms, is_wrapped
 
 P = ParamSpec("P")
@@ -54,7 +59,7 @@ def _affine_sum(
     bias: torch.Tensor | None,
 ) -> torch.Tensor:
     """Return `x @ weight.T + other @ other_weight.T + bias`, without the terms that are None."""
-    total = x @ weight.t() if bias is None else torch.addmm(bias, x, weight.t())
+    total = dense_product(x, weight.t(), bias)
     if other is not None and other_weight is not None:
         total.addmm_(other, other_weight.t())
     return total
@@ -119,7 +124,8 @@ def _convolution(
 ) -> torch.Tensor:
     """Return `A @ (x @ weight.T) + target @ root_weight.T + bias` for a matrix A in CSR, without the terms
     whose weights are None. `target` is `x` if it is None."""
-    total = sparse_product(values, x @ weight.t(), crow, col, columns, transposed=False)
+    factor = dense_product(x, weight.t())
+    total = sparse_product(values, factor, crow, col, columns, transposed=False)
     if bias is not None:
         total.add_(bias)
     if root_weight is not None:
@@ -134,9 +140,9 @@ def _factor_gradients(
     (left_name, left), (right_name, right) = factors.items()
     gradients = {}
     if left_name in needed:
-        gradients[left_name] = gradient @ right
+        gradients[left_name] = dense_product(gradient, right)
     if right_name in needed:
-        gradients[right_name] = gradient.t() @ left
+        gradients[right_name] = product_over_rows(gradient, left)
     return gradients
 
 
@@ -164,7 +170,7 @@ def _before_relu(gradients: Callable[..., GradientsByName]) -> Callable[..., Gra
     def rule(
         gradient: torch.Tensor, needed: frozenset[str], *, result: torch.Tensor, **read: Any
     ) -> GradientsByName:
-        before = torch.ops.aten.threshold_backward(gradient, result, 0)
+        before = gradient_before_relu(gradient, result)
         return gradients(before, needed, **read)
 
     signature = inspect.signature(gradients)

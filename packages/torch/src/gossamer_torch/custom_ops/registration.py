@@ -169,16 +169,20 @@ def _unless_observed(
     """Return the function that calls the first one, or the second if torch observes the call."""
 
     def call(*inputs: Any) -> Any:
-        if are_calls_observed() or not all(map(_is_plain, inputs)):
+        if are_calls_observed() or not all(map(is_plain, inputs)):
             return observed(*inputs)
         return direct(*inputs)
 
     return call
 
 
-def _is_plain(value: Any) -> bool:
+def is_plain(value: Any) -> bool:
     """Return whether a kernel can take an input as it is: a tensor that is not of a subclass or a transform,
-    on the CPU and without a lazy negation, or anything else but a symbol."""
+    on the CPU and without a lazy negation, or anything else but a symbol.
+
+    >>> is_plain(torch.ones(1)), is_plain(torch.ones(1, device="meta"))
+    (True, False)
+    """
     if isinstance(value, torch.Tensor):
         return (
             type(value) in _PLAIN_TENSORS
