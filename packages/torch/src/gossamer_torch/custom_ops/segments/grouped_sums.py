@@ -21,8 +21,9 @@ from gossamer_schedule import ScheduleBuilder
 from gossamer_torch.counting_sort import counting_order
 from gossamer_torch.numpy_views import dtype_name_of, shared_array
 
-_GROUP_ROWS = 8
-"""Products of a group."""
+_TILE_VECTORS = 2
+"""The most vectors of columns of a tile, which has the rows of a group. An element of a row is then loaded
+once for two multiplications: 1.3 times as fast with AVX2 as one vector of twice as many rows."""
 MAX_PANEL_ROWS = 2048
 """The most rows of a panel of the result, which stays in the second-level cache."""
 MIN_PANEL_ROWS = 64
@@ -88,6 +89,11 @@ def rows_of_panel(rows: int) -> int:
     return max(1, min(rows, MAX_PANEL_ROWS, max(thread_rows, MIN_PANEL_ROWS)))
 
 
+def _group_rows() -> int:
+    """Return the number of products of a group: with the vectors of a tile, they fill the accumulators."""
+    return max(1, machine_for(DEFAULT_TARGET).accumulators // _TILE_VECTORS)
+
+
 def products_in_groups(
     segments: Array,
     targets: Array,
@@ -105,18 +111,18 @@ def products_in_groups(
     >>> products_in_groups(numbers, numbers, numbers, count=2, rows=2, columns=2, panel=1).indptr
     array([0, 1, 1, 1, 2], dtype=int32)
     """
-    panels = -(-rows // panel)
+    panels, size = -(-rows // panel), _group_rows()
     keys = (targets // panel).astype(np.int64) * count + segments
     # Products of a panel and a segment are sorted by row.
     by_row = counting_order(targets, rows).order
     by_key = counting_order(keys[by_row], panels * count)
     counts = np.diff(by_key.offsets)
     indptr = np.zeros(panels * count + 1, np.int32)
-    np.cumsum(-(-counts // _GROUP_ROWS), out=indptr[1:])
+    np.cumsum(-(-counts // size), out=indptr[1:])
     # Each place takes a product of its group: places after the last product take this one.
-    places = np.arange(indptr[-1] * _GROUP_ROWS)
-    key_of_place = np.repeat(np.arange(counts.size), np.diff(indptr) * _GROUP_ROWS)
-    numbers = places - indptr[key_of_place].astype(np.int64) * _GROUP_ROWS
+    places = np.arange(indptr[-1] * size)
+    key_of_place = np.repeat(np.arange(counts.size), np.diff(indptr) * size)
+    numbers = places - indptr[key_of_place].astype(np.int64) * size
     chosen = np.minimum(numbers, counts[key_of_place] - 1) + by_key.offsets[key_of_place]
     products = by_row[by_key.order[chosen]]
     is_used = numbers < counts[key_of_place]
@@ -168,13 +174,12 @@ def has_small_matrices(shape: tuple[int, ...], dtype: torch.dtype) -> bool:
 def _kernel(dtype: str, segments: int, features: int, outputs: int) -> Kernel:
     """Return the kernel, which is specialized for the number of segments and the shape of their matrices."""
     sizes = {"segments": segments, "features": features, "outputs": outputs}
-    sizes["group_rows"] = _GROUP_ROWS
+    sizes["group_rows"] = _group_rows()
     dtypes = dict.fromkeys(("X", "W", "Y", "Rows"), dtype)
-    machine = machine_for(DEFAULT_TARGET)
-    # With the rows of a group, the vectors of a tile are the accumulators.
-    vectors = max(1, machine.accumulators // _GROUP_ROWS)
+    lanes = machine_for(DEFAULT_TARGET).lanes(dtype)
+    vectors = min(_TILE_VECTORS, -(-outputs // lanes))
     builder = gs.schedule(_SCRIPT, specialize=sizes, dtypes=dtypes)
-    schedule = _schedule(builder, segments, vectors=vectors, lanes=machine.lanes(dtype))
+    schedule = _schedule(builder, segments, vectors=vectors, lanes=lanes)
     return gs.compile(_SCRIPT, specialize=sizes, dtypes=dtypes, schedule=schedule)
 
 
