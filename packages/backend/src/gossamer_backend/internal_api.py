@@ -18,7 +18,8 @@ if TYPE_CHECKING:
     from gossamer_backend.arguments.view_of import view_of
     from gossamer_backend.cache.versions import extension_versions
     from gossamer_backend.call.allocation import new_array
-    from gossamer_backend.call.native_plan import FixedArguments, fixed_arguments
+    from gossamer_backend.call.kernel import FixedArguments
+    from gossamer_backend.call.native_plan import fixed_arguments
     from gossamer_backend.call.plan_source import function_of_integers
     from gossamer_backend.compiled_checks.array_test import ArrayTest
     from gossamer_backend.compiled_checks.compiled_check import compile_tests
@@ -35,7 +36,7 @@ _HOMES = {
     "ArrayView": "gossamer_backend.arguments.array_view",
     "Exported": "gossamer_backend.export",
     "Extension": "gossamer_backend.registry.extension",
-    "FixedArguments": "gossamer_backend.call.native_plan",
+    "FixedArguments": "gossamer_backend.call.kernel",
     "Pass": "gossamer_backend.registry.hookspecs",
     "Plugin": "gossamer_backend.registry.plugin",
     "ValidatingBackend": "gossamer_backend.registry.validating",

@@ -43,9 +43,8 @@ if TYPE_CHECKING:
     from gossamer_backend.cache.versions import combined_version, package_versions
     from gossamer_backend.call.abi import Parallelism, ParallelismSource, Workspace, prototype
     from gossamer_backend.call.context import CallContext, ScratchAllocator
-    from gossamer_backend.call.kernel import BoundCall, CallPlan, Kernel
+    from gossamer_backend.call.kernel import BoundCall, CallPlan, FixedArguments, Kernel
     from gossamer_backend.call.native_kernel import NativeKernel
-    from gossamer_backend.call.native_plan import FixedArguments
     from gossamer_backend.call.python_kernel import CallOutcome, PythonCode, python_kernel
     from gossamer_backend.call.threads import MAX_THREADS, available_cpus, get_num_threads
     from gossamer_backend.registry.capabilities import required_capabilities
@@ -88,7 +87,7 @@ _HOMES = {
     "DeviceArrays": "gossamer_backend.registry.protocol",
     "DeviceTargets": "gossamer_backend.registry.protocol",
     "ExportParts": "gossamer_backend.registry.protocol",
-    "FixedArguments": "gossamer_backend.call.native_plan",
+    "FixedArguments": "gossamer_backend.call.kernel",
     "HOST": "gossamer_backend.arguments.device",
     "INTERRUPTED": "gossamer_ir.interchange.kernel_abi",
     "KERNEL_SYMBOL": "gossamer_ir.interchange.kernel_abi",

@@ -31,11 +31,22 @@ def gather(p, x, y, n, workspace):
     return 0
 
 
-@pytest.fixture
-def plan(make_kernel):
+class BoundPlan:
+    """A plan whose `run` binds the fixed arguments first."""
+
+    def __init__(self, plan):
+        self._plan = plan
+
+    def run(self, fixed, inputs, output):
+        return self._plan.bind(fixed)(inputs, output)
+
+
+@pytest.fixture(params=["run", "bind"])
+def plan(make_kernel, request):
     """A plan of `gather` for the parameters x and y; other kernels may have the pointer q as well."""
     kernel = make_kernel(GATHER, gather)
-    return kernel.plan(pointers=("p", "q"), scalars=("n", "m"), passed=("x", "y"))
+    plan = kernel.plan(pointers=("p", "q"), scalars=("n", "m"), passed=("x", "y"))
+    return plan if request.param == "run" else BoundPlan(plan)
 
 
 @pytest.fixture
@@ -50,6 +61,32 @@ def test_each_call_has_arrays_of_its_own(plan, fixed):
         np.testing.assert_array_equal(y, [2 + start, start, 1 + start])
         fresh = plan.run(fixed, (np.arange(3) + start,), None)
         np.testing.assert_array_equal(fresh, y)
+
+
+def test_a_bound_plan_is_called_with_arrays_of_its_own(make_kernel, fixed):
+    plan = make_kernel(GATHER, gather).plan(pointers=("p", "q"), scalars=("n",), passed=("x", "y"))
+    other = fixed_arguments((POSITIONS[:2] * 0, np.zeros(5)), (2,))
+    three, two = plan.bind(fixed._replace(scalars=(3,))), plan.bind(other)
+    for _ in range(2):
+        np.testing.assert_array_equal(three((np.arange(3.0),), None), [2, 0, 1])
+        np.testing.assert_array_equal(two((np.arange(2.0),), None), [0, 0])
+    assert three((np.arange(2.0),), None) is None
+
+
+def test_a_workspace_follows_the_number_of_threads(make_kernel, fixed):
+    seen, number = [], [(1, None, None)]
+
+    def record(p, x, y, n, workspace):
+        seen.append(workspace.threads)
+        return 0
+
+    kernel = make_kernel(GATHER, record)
+    kernel.parallelism = lambda: number[0]
+    plan = kernel.plan(pointers=("p", "q"), scalars=("n", "m"), passed=("x", "y"))
+    for threads in (1, 3, 3, 2):
+        number[0] = (threads, None, None)
+        plan.run(fixed, (np.ones(3),), None)
+    assert seen == [1, 3, 3, 2]
 
 
 @pytest.mark.parametrize("inputs", [(), (np.arange(3.0), np.arange(3.0))])

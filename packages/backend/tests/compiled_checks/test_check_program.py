@@ -10,7 +10,7 @@ from gossamer_backend.compiled_checks.array_test import ArrayTest
 from gossamer_backend.compiled_checks.check_program import program_of_checks
 from gossamer_ir.interchange.serialization import dumps, loads
 from gossamer_ir.interpret import GuardFailed, run
-from gossamer_ir.nodes import For
+from gossamer_ir.nodes import For, Var
 from gossamer_ir.traversal.walk import collect
 
 OFFSETS = ArrayTest("int32", order="sorted")
@@ -38,17 +38,28 @@ def test_a_range(values, expected):
     assert passes(tests, values, low0=2, last0=5) == expected
 
 
-@pytest.mark.parametrize(("count", "vectors"), [(1, 1), (32, 1), (33, 2), (4096, 128), (9000, 128)])
-def test_a_chunk_has_as_many_vectors_as_the_array_fills(count, vectors):
-    module = program_of_checks((ArrayTest("int32", is_in_range=True),))
-    [loop] = [loop for loop in collect(For, *module.functions[0].body) if loop.var == "t"]
-    assert evaluate_size(loop.extent, {"c": 0, "n0": count}, arrays={}) == vectors
+def parts_of_chunk(test, *, count, chunk):
+    """The number of full vectors of a chunk, and that of the elements after them."""
+    body, sizes = program_of_checks((test,)).functions[0].body, {"c": chunk, "n0": count}
+    full, *_ = (loop.extent for loop in collect(For, *body) if loop.var == "t")
+    [rest] = (
+        loop.extent for loop in collect(For, *body) if loop.var[0] == "l" and loop.kind == "serial"
+    )
+    vectors = evaluate_size(full, sizes, arrays={})
+    after = {var.name: vectors for var in collect(Var, rest) if var.name.startswith("t")}
+    return vectors, evaluate_size(rest, {**sizes, **after}, arrays={})
 
 
-def test_the_last_chunk_has_only_the_vectors_that_are_left():
-    module = program_of_checks((OFFSETS,))
-    [loop] = [loop for loop in collect(For, *module.functions[0].body) if loop.var == "t"]
-    assert evaluate_size(loop.extent, {"c": 2, "n0": 2 * 4096 + 40}, arrays={}) == 2
+@pytest.mark.parametrize(
+    ("count", "expected"),
+    [(1, (0, 1)), (32, (1, 0)), (33, (1, 1)), (4096, (128, 0)), (9000, (128, 0))],
+)
+def test_a_chunk_has_the_vectors_that_the_array_fills_and_the_elements_left(count, expected):
+    assert parts_of_chunk(ArrayTest("int32", is_in_range=True), count=count, chunk=0) == expected
+
+
+def test_an_order_is_tested_for_all_elements_but_the_last():
+    assert parts_of_chunk(OFFSETS, count=2 * 4096 + 40, chunk=2) == (1, 7)
 
 
 @pytest.mark.parametrize("size", [1, 31, 4095, 4096, 4097, 8192, 8200])

@@ -1,5 +1,7 @@
 """Plans of repeated calls on arrays of the device."""
 
+from functools import partial
+
 from acme_separate.memory import SeparateArray
 from gossamer_backend.plugin_api import evaluate_size, numpy_dtype
 
@@ -12,6 +14,9 @@ class SeparatePlan:
         self._pointers, self._scalars = pointers, scalars
         by_name = {param.name: param for param in kernel.signature.buffers}
         self._passed = [by_name[name] for name in passed]
+
+    def bind(self, fixed):
+        return partial(self.run, fixed)
 
     def run(self, fixed, inputs, output):
         if len(inputs) != len(self._passed) - 1:

@@ -15,12 +15,13 @@ from gossamer_backend.arguments.array_view import address
 from gossamer_backend.call.native_kernel import NativeCall
 from gossamer_backend.call.plan_source import (
     WORKSPACE_LINES,
-    compile_run,
+    compile_functions,
     function_of_integers,
     input_lines,
     lines_of_check,
     output_lines,
     overlap_lines,
+    shape_lines,
 )
 from gossamer_ir.errors import ArgumentError
 from gossamer_ir.interchange.records import BufferParam, Signature
@@ -73,7 +74,7 @@ class JointPlan:
         }
         lines = _source_lines(params, prepares=prepare is not None)
         self._keep_alive = arrays
-        self.run = compile_run(lines, calls[0].kernel, params, names)
+        self.run = compile_functions(lines, calls[0].kernel, params, names)["run"]
 
 
 def _required_params(calls: Sequence[NativeCall], passed: Sequence[str]) -> list[BufferParam]:
@@ -122,6 +123,7 @@ def _integers(values: Sequence[Any]) -> tuple[Any, ...]:
 def _source_lines(passed: Sequence[BufferParam], *, prepares: bool) -> Iterator[str]:
     """Yield the lines of the function `run`."""
     *inputs, output = passed
+    yield from shape_lines(passed)
     yield f"def run(inputs, array_{output.name}):"
     yield from input_lines(inputs)
     for param in inputs:

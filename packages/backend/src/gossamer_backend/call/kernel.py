@@ -7,7 +7,7 @@ on a device with its own memory, has classes of its own.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import Protocol, runtime_checkable
+from typing import NamedTuple, Protocol, runtime_checkable
 
 from gossamer_backend.arguments.argument_checker import ArgumentValue
 from gossamer_backend.artifact import Artifact
@@ -36,6 +36,20 @@ class BoundCall(Protocol):
         """Run the kernel; errors are those of `Kernel.__call__` except for invalid arguments."""
 
 
+class FixedArguments(NamedTuple):
+    """Arguments that a plan does not check: the addresses of arrays (`pointers`), integers (`scalars`), and
+    the addresses after the `ends` of the arrays. The caller keeps the arrays alive.
+
+    `check` is None if the contents were checked before. Otherwise a plan calls it with these arguments, and
+    with the address of the workspace, directly before each run of the kernel; it returns whether the
+    contents are valid."""
+
+    pointers: tuple[int, ...]
+    scalars: tuple[int, ...]
+    ends: tuple[int, ...]
+    check: Callable[[FixedArguments, int], bool] | None
+
+
 class CallPlan(Protocol):
     """`plan.run(fixed, inputs, output)` runs a kernel with arrays that are checked quickly, and returns the
     output.
@@ -58,6 +72,10 @@ class CallPlan(Protocol):
     @property
     def run(self) -> Callable[..., Array | None]:
         """The function, which is read once and called many times."""
+
+    def bind(self, fixed: FixedArguments) -> Callable[..., Array | None]:
+        """Return a function of the inputs and the output alone, for many calls with the same fixed
+        arguments."""
 
 
 @runtime_checkable

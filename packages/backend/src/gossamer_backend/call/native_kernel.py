@@ -23,7 +23,7 @@ from gossamer_backend.call.abi import (
 )
 from gossamer_backend.call.context import CallContext, require_host_context
 from gossamer_backend.call.native_plan import NativePlan
-from gossamer_backend.call.plan_source import function_of_integers, kept_workspace, workspaces
+from gossamer_backend.call.plan_source import function_of_integers, keep_workspace, workspaces
 from gossamer_ir.errors import ArgumentError, InternalError
 from gossamer_ir.facts.index_arrays import FactChecker
 from gossamer_ir.interchange.kernel_abi import INTERRUPTED, OUT_OF_BOUNDS, OUT_OF_MEMORY
@@ -130,7 +130,9 @@ class NativeKernel:
         if self._of_integers is None:
             self._of_integers = function_of_integers(self)
         parallelism = self.parallelism()
-        workspace, at, _ = workspaces.by_parallelism.get(parallelism) or kept_workspace(parallelism)
+        of, workspace, at, _ = workspaces.kept
+        if of is not parallelism or workspace is None:
+            _, workspace, at, _ = keep_workspace(parallelism)
         prepared = [address(value) if isinstance(value, np.ndarray) else value for value in args]
         status = self._of_integers(*prepared, at)
         if status:

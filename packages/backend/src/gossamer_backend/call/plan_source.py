@@ -2,7 +2,7 @@
 
 The code is generated, since loops over parameters and calls of helpers would take longer than a small kernel.
 All names in it are those of parameters with a prefix: `array_` and `start_` of an array, `end_` of a written
-one, `dtype_`, `size_` of a scalar, and `known_` of an argument that was prepared.
+one, `dtype_` and `shape_`, `size_` of a scalar, and `known_` of an argument as ctypes passes it.
 """
 
 from __future__ import annotations
@@ -49,14 +49,14 @@ class PlannedKernel(Kernel, Protocol):
         """Raise the error for a status; `failed` is the index of the buffer whose bounds check failed."""
 
 
-def compile_run(
+def compile_functions(
     lines: Iterable[str],
     kernel: PlannedKernel,
     passed: Sequence[BufferParam],
     names: Mapping[str, object],
-) -> Callable[..., Array | None]:
-    """Compile the lines of a function `run` and return it. Its globals are `names`, those that the lines of
-    this module use, and the dtypes of the parameters that are passed."""
+) -> Mapping[str, Callable[..., Any]]:
+    """Compile the lines of functions and return them by name. Their globals are `names`, those that the lines
+    of this module use, and the dtypes of the parameters that are passed."""
     globals_: dict[str, Any] = {
         "ndarray": np.ndarray,
         "empty": np.empty,
@@ -65,14 +65,13 @@ def compile_run(
         "addressof": ctypes.addressof,
         "read_only_start": _read_only_start,
         "thread": workspaces,
-        "workspace_of": kept_workspace,
+        "keep_workspace": keep_workspace,
         "parallelism": kernel.parallelism,
         **{f"dtype_{param.name}": numpy_dtype(param) for param in passed},
         **names,
     }
     exec(_compile("\n".join(lines)), globals_)
-    run: Callable[..., Array | None] = globals_["run"]
-    return run
+    return globals_
 
 
 @lru_cache(maxsize=64)
@@ -92,16 +91,23 @@ def tuple_target(prefix: str, names: Sequence[str]) -> str:
     return "".join(f"{prefix}{name}, " for name in names).rstrip() or "()"
 
 
+def shape_lines(passed: Sequence[BufferParam]) -> Iterator[str]:
+    """Yield the assignments of the shapes of arrays, which follow from the sizes."""
+    for param in passed:
+        sizes = "".join(f"{_size_text(size, param)}, " for size in param.shape)
+        yield f"shape_{param.name} = ({sizes})"
+
+
 def output_lines(output: BufferParam, inputs: Sequence[BufferParam]) -> Iterator[str]:
     """Yield the allocation of an output that is None, and otherwise its checks, up to the comparisons with
     the inputs. More lines of the `else` branch may follow."""
     name = output.name
     # A new array overlaps no other one and has the right form, so it needs no checks.
     yield f"    if array_{name} is None:"
-    yield f"        array_{name} = empty({_shape_text(output)}, dtype_{name})"
+    yield f"        array_{name} = empty(shape_{name}, dtype_{name})"
     # `empty` first: its size is known without computing the product of the shape here.
     yield f"        if array_{name}.nbytes >= {LARGE_ARRAY}:"
-    yield f"            array_{name} = aligned_empty({_shape_text(output)}, dtype_{name})"
+    yield f"            array_{name} = aligned_empty(shape_{name}, dtype_{name})"
     yield "        try:"
     yield f"            start_{name} = addressof(from_buffer(array_{name}))"
     yield "        except ValueError:  # it is empty"
@@ -124,10 +130,12 @@ def overlap_lines(written: BufferParam, start: str, end: str, indent: str) -> It
 
 WORKSPACE_LINES = (
     "    threads = parallelism()",
-    "    workspace, address, reference = thread.by_parallelism.get(threads) or workspace_of(threads)",
+    "    of, workspace, address, reference = thread.kept",
+    "    if of is not threads:",
+    "        of, workspace, address, reference = keep_workspace(threads)",
 )
 """The lines that set `workspace` to that of this thread, and `address` and `reference` to its address, as an
-integer and as ctypes passes it."""
+integer and as ctypes passes it. A source of parallelism returns the same object until it changes."""
 
 
 def lines_of_check(param: BufferParam, indent: str) -> Iterator[str]:
@@ -141,7 +149,7 @@ def lines_of_check(param: BufferParam, indent: str) -> Iterator[str]:
     # Nearly always the same object, and a comparison of dtypes takes longer.
     yield f"{indent}if dtype is not dtype_{param.name} and dtype != dtype_{param.name}:"
     yield f"{indent}    return None"
-    yield f"{indent}if {array}.shape != {_shape_text(param)}:"
+    yield f"{indent}if {array}.shape != shape_{param.name}:"
     yield f"{indent}    return None"
     yield f"{indent}try:"
     yield f"{indent}    {start} = addressof(from_buffer({array}))"
@@ -156,10 +164,6 @@ def lines_of_check(param: BufferParam, indent: str) -> Iterator[str]:
     # flag does.
     yield f"{indent}if {start} & {numpy_dtype(param).itemsize - 1} and not {array}.flags.aligned:"
     yield f"{indent}    return None"
-
-
-def _shape_text(param: BufferParam) -> str:
-    return f"({''.join(f'{_size_text(size, param)}, ' for size in param.shape)})"
 
 
 def _size_text(size: Expr, param: BufferParam) -> str:
@@ -180,39 +184,34 @@ def _read_only_start(array: Array) -> int | None:
     return address(array) if array.size and array.flags.c_contiguous else None
 
 
-_IS_WIDE = ctypes.sizeof(ctypes.c_void_p) == ctypes.sizeof(ctypes.c_int64)
+IS_WIDE = ctypes.sizeof(ctypes.c_void_p) == ctypes.sizeof(ctypes.c_int64)
 """False on a 32-bit system, where a pointer would cut off the upper half of an integer."""
 
-_AddressedWorkspace: TypeAlias = tuple[Workspace, int, object]
-"""A workspace, its address, and its address as ctypes passes it."""
+_KeptWorkspace: TypeAlias = tuple[Parallelism | None, Workspace | None, int, object]
+"""A workspace with its parallelism, its address, and its address as ctypes passes it."""
 
 
 class _Workspaces(threading.local):
-    """The workspaces of a thread: kernels write the buffer whose check failed to it."""
+    """The workspace of a thread: kernels write the buffer whose check failed to it."""
 
     def __init__(self) -> None:
-        self.by_parallelism: dict[Parallelism, _AddressedWorkspace] = {}
+        self.kept: _KeptWorkspace = (None, None, 0, None)
 
 
 workspaces = _Workspaces()
 
 
-def kept_workspace(parallelism: Parallelism) -> _AddressedWorkspace:
-    """Return a new workspace for kernels that this thread calls, and keep it."""
+def keep_workspace(parallelism: Parallelism) -> tuple[Parallelism, Workspace, int, object]:
+    """Return a new workspace for kernels that this thread calls, and keep it in place of an earlier one."""
     workspace = workspace_of(parallelism)
-    kept = (workspace, ctypes.addressof(workspace), ctypes.byref(workspace))
-    workspaces.by_parallelism[parallelism] = kept
+    kept = (parallelism, workspace, ctypes.addressof(workspace), ctypes.byref(workspace))
+    workspaces.kept = kept
     return kept
 
 
 pass_integer: Callable[[int], object] = ctypes.c_void_p.from_param
 """Returns an address, or an integer of the same size, as ctypes passes it to a function without declared
 types of parameters."""
-
-
-def as_passed(integers: Sequence[int]) -> tuple[object, ...] | None:
-    """Return addresses and 64-bit integers as ctypes passes them; None on a 32-bit system."""
-    return tuple(map(pass_integer, integers)) if _IS_WIDE else None
 
 
 def function_of_integers(kernel: PlannedKernel) -> Callable[..., int]:
@@ -222,7 +221,7 @@ def function_of_integers(kernel: PlannedKernel) -> Callable[..., int]:
     Integers are passed like addresses of the same size, which ctypes converts in less time.
     """
     types = [
-        ctypes.c_void_p if kind is ctypes.c_int64 and _IS_WIDE else kind
+        ctypes.c_void_p if kind is ctypes.c_int64 and IS_WIDE else kind
         for kind in parameter_types(kernel.signature)
     ]
     address: Any = ctypes.cast(kernel.function, ctypes.c_void_p).value  # type: ignore[arg-type]

@@ -108,12 +108,11 @@ def _value_lines(k: int, test: ArrayTest) -> Iterator[str]:
             test=test,
             count=f"n{k}",
             start=(unsigned, "0"),
-            below=f"{at} < n{k}",
         )
         yield f"    T.guard(most[0] <= T.{unsigned}(last{k}) - {low}, X{k})"
     if test.order:
         step = _violation(k, test, before=at, after=f"{at} + 1")
-        yield from count_lines("steps", step, test=test, count=f"n{k}", below=f"{at} + 1 < n{k}")
+        yield from count_lines("steps", step, test=test, count=f"n{k} - 1")
         if test.is_in_segments:
             yield f"    STEPS{k}[c] = T.int64(steps[0])"
         else:

@@ -23,32 +23,31 @@ def loop_over_chunks(count: str, test: ArrayTest) -> str:
     return f"for c in T.parallel({extent}, weight={weight}, grain={MIN_THREAD_ELEMENTS}):"
 
 
-def count_lines(
-    name: str, wanted: str, *, test: ArrayTest, count: str, below: str
-) -> Iterator[str]:
-    """Yield the number of the elements of a chunk for which a condition is true."""
+def count_lines(name: str, wanted: str, *, test: ArrayTest, count: str) -> Iterator[str]:
+    """Yield the number of the elements of a chunk for which a condition is true; `count` elements have it."""
     dtype = "int64" if _itemsize(test) == 8 else "int32"
     value = f"{name}[0] + T.Select({wanted}, T.{dtype}(1), T.{dtype}(0))"
-    return reduction_lines(name, value, test=test, count=count, start=(dtype, "0"), below=below)
+    return reduction_lines(name, value, test=test, count=count, start=(dtype, "0"))
 
 
 def reduction_lines(
-    name: str,
-    value: str,
-    *,
-    test: ArrayTest,
-    count: str,
-    start: tuple[str, str],
-    below: str,
+    name: str, value: str, *, test: ArrayTest, count: str, start: tuple[str, str]
 ) -> Iterator[str]:
-    """Yield a reduction over a chunk of `count` elements in all: `start` is updated to `value` for each
-    element."""
+    """Yield a reduction over a chunk of the first `count` elements: `start` is updated to `value` for each.
+
+    The elements after the last full vector are read one by one: with a mask for all vectors, the loop would
+    take four times as long.
+    """
+    full, width = full_vectors(count, test), lanes(test)
+    stored = f"T.min({VECTORS_PER_CHUNK * width}, {count} - c * {VECTORS_PER_CHUNK * width})"
     yield f'    {name} = T.alloc_buffer((1,), "{start[0]}", scope="local")'
     yield f"    {name}[0] = {start[1]}"
-    yield f"    for t in T.serial({vectors_in_chunk(count, test)}):"
-    yield f"        for l in T.vectorized({lanes(test)}):"
-    yield f"            if {below}:"
-    yield f"                {name}[0] = {value}"
+    yield f"    for t in T.serial({full}):"
+    yield f"        for l in T.vectorized({width}):"
+    yield f"            {name}[0] = {value}"
+    yield f"    for t in T.serial({full}, {full} + 1):"
+    yield f"        for l in T.serial({stored} - t * {width}):"
+    yield f"            {name}[0] = {value}"
 
 
 def chunk_count(count: str, test: ArrayTest) -> str:
@@ -58,11 +57,16 @@ def chunk_count(count: str, test: ArrayTest) -> str:
 
 
 def vectors_in_chunk(count: str, test: ArrayTest) -> str:
-    """Return the number of vectors of chunk `c`, of which the last chunk has fewer: the vectors that it lacks
-    would take most of the time of a check of a small array."""
+    """Return the number of vectors with elements of chunk `c`. The last chunk has fewer: the vectors that it
+    lacks would take most of the time of a check of a small array."""
+    return full_vectors(f"{count} + {lanes(test) - 1}", test)
+
+
+def full_vectors(count: str, test: ArrayTest) -> str:
+    """Return the number of full vectors of chunk `c` of `count` elements."""
     width = lanes(test)
     left = f"{count} - c * {VECTORS_PER_CHUNK * width}"
-    return f"T.min({VECTORS_PER_CHUNK}, ({left} + {width - 1}) // {width})"
+    return f"T.min({VECTORS_PER_CHUNK}, ({left}) // {width})"
 
 
 def position(test: ArrayTest) -> str:

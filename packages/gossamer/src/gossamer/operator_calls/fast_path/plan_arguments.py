@@ -143,7 +143,7 @@ def _scipy_arguments(matrix: Any) -> MatrixArguments | None:
         return None
     check = _checks.get(number) or partial(_first_check, number)
     ends = (at_data + data.nbytes, at_indptr + indptr.nbytes, at_indices + indices.nbytes)
-    arguments = _make_tuple(FixedArguments, (starts, (rows, columns, nnz), ends, check, None))
+    arguments = _make_tuple(FixedArguments, (starts, (rows, columns, nnz), ends, check))
     key = (number, size_class(rows, columns, nnz))
     result: MatrixArguments = _make_tuple(MatrixArguments, (key, arguments, arrays, nnz))
     return result
@@ -178,5 +178,5 @@ def _check(number: int) -> _Check | None:
 
 def _run_check(function: Callable[..., int], arguments: FixedArguments, workspace: int) -> bool:
     """Return whether the machine code of a check finds the offsets and the columns valid."""
-    (_, offsets, columns), (rows, width, nnz), _, _, _ = arguments
+    (_, offsets, columns), (rows, width, nnz), _, _ = arguments
     return function(offsets, rows + 1, columns, nnz, 0, width - 1, workspace) == OK

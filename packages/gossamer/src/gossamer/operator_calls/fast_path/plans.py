@@ -78,8 +78,8 @@ class PlanPair(msgspec.Struct, frozen=True):
 
 class RepeatedCall(NamedTuple):
     """The last call of an operator with a tensor and some number of columns: its count, the call before
-    which the format is considered again, the `run` of its plan, and the arguments for the matrix. Calls with
-    the same tensor find all of it in one step."""
+    which the format is considered again, its plan for the arguments of the matrix, and these, which keep its
+    arrays. Calls with the same tensor find all of it in one step."""
 
     history: CallHistory
     next_action_call: int
@@ -142,7 +142,7 @@ class Plans:
         last_call = calls.get(sizes)
         if last_call is None:
             return None
-        history, next_action_call, run, arguments = last_call
+        history, next_action_call, run, _ = last_call
         number = history.calls + 1
         if number >= next_action_call:
             # Another format may be next, with another plan.
@@ -150,7 +150,7 @@ class Plans:
             return None
         if self._adapt is not None:
             dense = self._adapt(*dense)
-        result = run(arguments.fixed, dense, out)
+        result = run(dense, out)
         if result is not None:
             history.calls = number
         return result
@@ -164,7 +164,8 @@ class Plans:
     ) -> None:
         """Keep a plan, and the arguments for the matrix that was prepared for the call, for `try_last`."""
         history, next_action_call = counted.history, counted.next_action_call
-        call = RepeatedCall(history, next_action_call, plan.run, arguments)
+        run = plan.bind(arguments.fixed)
+        call = RepeatedCall(history, next_action_call, run, arguments)
         calls = self.last_calls.get(counted.tensor, _no_calls)
         put_bounded(calls, sizes, call, limit=MAX_REPEATED_CALLS)
 

@@ -10,7 +10,6 @@ from gossamer_ir.nodes import (
     For,
     Function,
     Guard,
-    If,
     Load,
     Module,
     Param,
@@ -53,17 +52,9 @@ PARSED = Module(
                                 Binary(
                                     "floordiv",
                                     Binary(
-                                        "add",
-                                        Binary(
-                                            "sub",
-                                            Var("n0", "int64"),
-                                            Binary(
-                                                "mul",
-                                                Var("c", "int64"),
-                                                Const("int64", "2048"),
-                                            ),
-                                        ),
-                                        Const("int64", "15"),
+                                        "sub",
+                                        Binary("sub", Var("n0", "int64"), Const("int64", "1")),
+                                        Binary("mul", Var("c", "int64"), Const("int64", "2048")),
                                     ),
                                     Const("int64", "16"),
                                 ),
@@ -74,130 +65,196 @@ PARSED = Module(
                                     Const("int64", "0"),
                                     Const("int64", "16"),
                                     (
-                                        If(
-                                            Compare(
-                                                "lt",
-                                                Binary(
-                                                    "add",
-                                                    Binary(
-                                                        "add",
-                                                        Binary(
-                                                            "add",
-                                                            Binary(
-                                                                "mul",
-                                                                Var("c", "int64"),
-                                                                Const("int64", "2048"),
-                                                            ),
-                                                            Binary(
-                                                                "mul",
-                                                                Var("t", "int64"),
-                                                                Const("int64", "16"),
-                                                            ),
-                                                        ),
-                                                        Var("l", "int64"),
-                                                    ),
-                                                    Const("int64", "1"),
-                                                ),
-                                                Var("n0", "int64"),
-                                            ),
-                                            (
-                                                Store(
-                                                    "steps",
-                                                    (Const("int64", "0"),),
-                                                    Binary(
-                                                        "add",
+                                        Store(
+                                            "steps",
+                                            (Const("int64", "0"),),
+                                            Binary(
+                                                "add",
+                                                Load("steps", (Const("int64", "0"),), "int64"),
+                                                Select(
+                                                    Compare(
+                                                        "lt",
                                                         Load(
-                                                            "steps",
-                                                            (Const("int64", "0"),),
+                                                            "X0",
+                                                            (
+                                                                Binary(
+                                                                    "add",
+                                                                    Binary(
+                                                                        "add",
+                                                                        Binary(
+                                                                            "add",
+                                                                            Binary(
+                                                                                "mul",
+                                                                                Var("c", "int64"),
+                                                                                Const(
+                                                                                    "int64",
+                                                                                    "2048",
+                                                                                ),
+                                                                            ),
+                                                                            Binary(
+                                                                                "mul",
+                                                                                Var("t", "int64"),
+                                                                                Const(
+                                                                                    "int64",
+                                                                                    "16",
+                                                                                ),
+                                                                            ),
+                                                                        ),
+                                                                        Var("l", "int64"),
+                                                                    ),
+                                                                    Const("int64", "1"),
+                                                                ),
+                                                            ),
                                                             "int64",
                                                         ),
-                                                        Select(
-                                                            Compare(
-                                                                "lt",
-                                                                Load(
-                                                                    "X0",
-                                                                    (
+                                                        Load(
+                                                            "X0",
+                                                            (
+                                                                Binary(
+                                                                    "add",
+                                                                    Binary(
+                                                                        "add",
                                                                         Binary(
-                                                                            "add",
-                                                                            Binary(
-                                                                                "add",
-                                                                                Binary(
-                                                                                    "add",
-                                                                                    Binary(
-                                                                                        "mul",
-                                                                                        Var(
-                                                                                            "c",
-                                                                                            "int64",
-                                                                                        ),
-                                                                                        Const(
-                                                                                            "int64",
-                                                                                            "2048",
-                                                                                        ),
-                                                                                    ),
-                                                                                    Binary(
-                                                                                        "mul",
-                                                                                        Var(
-                                                                                            "t",
-                                                                                            "int64",
-                                                                                        ),
-                                                                                        Const(
-                                                                                            "int64",
-                                                                                            "16",
-                                                                                        ),
-                                                                                    ),
-                                                                                ),
-                                                                                Var("l", "int64"),
-                                                                            ),
-                                                                            Const("int64", "1"),
+                                                                            "mul",
+                                                                            Var("c", "int64"),
+                                                                            Const("int64", "2048"),
+                                                                        ),
+                                                                        Binary(
+                                                                            "mul",
+                                                                            Var("t", "int64"),
+                                                                            Const("int64", "16"),
                                                                         ),
                                                                     ),
-                                                                    "int64",
-                                                                ),
-                                                                Load(
-                                                                    "X0",
-                                                                    (
-                                                                        Binary(
-                                                                            "add",
-                                                                            Binary(
-                                                                                "add",
-                                                                                Binary(
-                                                                                    "mul",
-                                                                                    Var(
-                                                                                        "c",
-                                                                                        "int64",
-                                                                                    ),
-                                                                                    Const(
-                                                                                        "int64",
-                                                                                        "2048",
-                                                                                    ),
-                                                                                ),
-                                                                                Binary(
-                                                                                    "mul",
-                                                                                    Var(
-                                                                                        "t",
-                                                                                        "int64",
-                                                                                    ),
-                                                                                    Const(
-                                                                                        "int64",
-                                                                                        "16",
-                                                                                    ),
-                                                                                ),
-                                                                            ),
-                                                                            Var("l", "int64"),
-                                                                        ),
-                                                                    ),
-                                                                    "int64",
+                                                                    Var("l", "int64"),
                                                                 ),
                                                             ),
-                                                            Const("int64", "1"),
-                                                            Const("int64", "0"),
+                                                            "int64",
                                                         ),
                                                     ),
+                                                    Const("int64", "1"),
+                                                    Const("int64", "0"),
                                                 ),
                                             ),
                                         ),
                                     ),
                                     kind="vectorized",
+                                ),
+                            ),
+                        ),
+                        For(
+                            "t_1",
+                            Binary(
+                                "min",
+                                Const("int64", "128"),
+                                Binary(
+                                    "floordiv",
+                                    Binary(
+                                        "sub",
+                                        Binary("sub", Var("n0", "int64"), Const("int64", "1")),
+                                        Binary("mul", Var("c", "int64"), Const("int64", "2048")),
+                                    ),
+                                    Const("int64", "16"),
+                                ),
+                            ),
+                            Const("int64", "1"),
+                            (
+                                For(
+                                    "l_1",
+                                    Const("int64", "0"),
+                                    Binary(
+                                        "sub",
+                                        Binary(
+                                            "min",
+                                            Const("int64", "2048"),
+                                            Binary(
+                                                "sub",
+                                                Binary(
+                                                    "sub",
+                                                    Var("n0", "int64"),
+                                                    Const("int64", "1"),
+                                                ),
+                                                Binary(
+                                                    "mul",
+                                                    Var("c", "int64"),
+                                                    Const("int64", "2048"),
+                                                ),
+                                            ),
+                                        ),
+                                        Binary("mul", Var("t_1", "int64"), Const("int64", "16")),
+                                    ),
+                                    (
+                                        Store(
+                                            "steps",
+                                            (Const("int64", "0"),),
+                                            Binary(
+                                                "add",
+                                                Load("steps", (Const("int64", "0"),), "int64"),
+                                                Select(
+                                                    Compare(
+                                                        "lt",
+                                                        Load(
+                                                            "X0",
+                                                            (
+                                                                Binary(
+                                                                    "add",
+                                                                    Binary(
+                                                                        "add",
+                                                                        Binary(
+                                                                            "add",
+                                                                            Binary(
+                                                                                "mul",
+                                                                                Var("c", "int64"),
+                                                                                Const(
+                                                                                    "int64",
+                                                                                    "2048",
+                                                                                ),
+                                                                            ),
+                                                                            Binary(
+                                                                                "mul",
+                                                                                Var("t_1", "int64"),
+                                                                                Const(
+                                                                                    "int64",
+                                                                                    "16",
+                                                                                ),
+                                                                            ),
+                                                                        ),
+                                                                        Var("l_1", "int64"),
+                                                                    ),
+                                                                    Const("int64", "1"),
+                                                                ),
+                                                            ),
+                                                            "int64",
+                                                        ),
+                                                        Load(
+                                                            "X0",
+                                                            (
+                                                                Binary(
+                                                                    "add",
+                                                                    Binary(
+                                                                        "add",
+                                                                        Binary(
+                                                                            "mul",
+                                                                            Var("c", "int64"),
+                                                                            Const("int64", "2048"),
+                                                                        ),
+                                                                        Binary(
+                                                                            "mul",
+                                                                            Var("t_1", "int64"),
+                                                                            Const("int64", "16"),
+                                                                        ),
+                                                                    ),
+                                                                    Var("l_1", "int64"),
+                                                                ),
+                                                            ),
+                                                            "int64",
+                                                        ),
+                                                    ),
+                                                    Const("int64", "1"),
+                                                    Const("int64", "0"),
+                                                ),
+                                            ),
+                                        ),
+                                    ),
                                 ),
                             ),
                         ),
@@ -226,7 +283,7 @@ PARSED = Module(
                         Allocate(Buffer("most", (Const("int64", "1"),), "uint64", scope="local")),
                         Store("most", (Const("int64", "0"),), Const("uint64", "0")),
                         For(
-                            "t_1",
+                            "t_2",
                             Const("int64", "0"),
                             Binary(
                                 "min",
@@ -234,108 +291,139 @@ PARSED = Module(
                                 Binary(
                                     "floordiv",
                                     Binary(
-                                        "add",
-                                        Binary(
-                                            "sub",
-                                            Var("n1", "int64"),
-                                            Binary(
-                                                "mul",
-                                                Var("c_1", "int64"),
-                                                Const("int64", "2048"),
-                                            ),
-                                        ),
-                                        Const("int64", "15"),
+                                        "sub",
+                                        Var("n1", "int64"),
+                                        Binary("mul", Var("c_1", "int64"), Const("int64", "2048")),
                                     ),
                                     Const("int64", "16"),
                                 ),
                             ),
                             (
                                 For(
-                                    "l_1",
+                                    "l_2",
                                     Const("int64", "0"),
                                     Const("int64", "16"),
                                     (
-                                        If(
-                                            Compare(
-                                                "lt",
+                                        Store(
+                                            "most",
+                                            (Const("int64", "0"),),
+                                            Binary(
+                                                "max",
+                                                Load("most", (Const("int64", "0"),), "uint64"),
                                                 Binary(
-                                                    "add",
-                                                    Binary(
-                                                        "add",
-                                                        Binary(
-                                                            "mul",
-                                                            Var("c_1", "int64"),
-                                                            Const("int64", "2048"),
-                                                        ),
-                                                        Binary(
-                                                            "mul",
-                                                            Var("t_1", "int64"),
-                                                            Const("int64", "16"),
-                                                        ),
-                                                    ),
-                                                    Var("l_1", "int64"),
-                                                ),
-                                                Var("n1", "int64"),
-                                            ),
-                                            (
-                                                Store(
-                                                    "most",
-                                                    (Const("int64", "0"),),
-                                                    Binary(
-                                                        "max",
+                                                    "sub",
+                                                    Cast(
+                                                        "uint64",
                                                         Load(
-                                                            "most",
-                                                            (Const("int64", "0"),),
-                                                            "uint64",
-                                                        ),
-                                                        Binary(
-                                                            "sub",
-                                                            Cast(
-                                                                "uint64",
-                                                                Load(
-                                                                    "X1",
-                                                                    (
+                                                            "X1",
+                                                            (
+                                                                Binary(
+                                                                    "add",
+                                                                    Binary(
+                                                                        "add",
                                                                         Binary(
-                                                                            "add",
-                                                                            Binary(
-                                                                                "add",
-                                                                                Binary(
-                                                                                    "mul",
-                                                                                    Var(
-                                                                                        "c_1",
-                                                                                        "int64",
-                                                                                    ),
-                                                                                    Const(
-                                                                                        "int64",
-                                                                                        "2048",
-                                                                                    ),
-                                                                                ),
-                                                                                Binary(
-                                                                                    "mul",
-                                                                                    Var(
-                                                                                        "t_1",
-                                                                                        "int64",
-                                                                                    ),
-                                                                                    Const(
-                                                                                        "int64",
-                                                                                        "16",
-                                                                                    ),
-                                                                                ),
-                                                                            ),
-                                                                            Var("l_1", "int64"),
+                                                                            "mul",
+                                                                            Var("c_1", "int64"),
+                                                                            Const("int64", "2048"),
+                                                                        ),
+                                                                        Binary(
+                                                                            "mul",
+                                                                            Var("t_2", "int64"),
+                                                                            Const("int64", "16"),
                                                                         ),
                                                                     ),
-                                                                    "int64",
+                                                                    Var("l_2", "int64"),
                                                                 ),
                                                             ),
-                                                            Cast("uint64", Var("low1", "int64")),
+                                                            "int64",
                                                         ),
                                                     ),
+                                                    Cast("uint64", Var("low1", "int64")),
                                                 ),
                                             ),
                                         ),
                                     ),
                                     kind="vectorized",
+                                ),
+                            ),
+                        ),
+                        For(
+                            "t_3",
+                            Binary(
+                                "min",
+                                Const("int64", "128"),
+                                Binary(
+                                    "floordiv",
+                                    Binary(
+                                        "sub",
+                                        Var("n1", "int64"),
+                                        Binary("mul", Var("c_1", "int64"), Const("int64", "2048")),
+                                    ),
+                                    Const("int64", "16"),
+                                ),
+                            ),
+                            Const("int64", "1"),
+                            (
+                                For(
+                                    "l_3",
+                                    Const("int64", "0"),
+                                    Binary(
+                                        "sub",
+                                        Binary(
+                                            "min",
+                                            Const("int64", "2048"),
+                                            Binary(
+                                                "sub",
+                                                Var("n1", "int64"),
+                                                Binary(
+                                                    "mul",
+                                                    Var("c_1", "int64"),
+                                                    Const("int64", "2048"),
+                                                ),
+                                            ),
+                                        ),
+                                        Binary("mul", Var("t_3", "int64"), Const("int64", "16")),
+                                    ),
+                                    (
+                                        Store(
+                                            "most",
+                                            (Const("int64", "0"),),
+                                            Binary(
+                                                "max",
+                                                Load("most", (Const("int64", "0"),), "uint64"),
+                                                Binary(
+                                                    "sub",
+                                                    Cast(
+                                                        "uint64",
+                                                        Load(
+                                                            "X1",
+                                                            (
+                                                                Binary(
+                                                                    "add",
+                                                                    Binary(
+                                                                        "add",
+                                                                        Binary(
+                                                                            "mul",
+                                                                            Var("c_1", "int64"),
+                                                                            Const("int64", "2048"),
+                                                                        ),
+                                                                        Binary(
+                                                                            "mul",
+                                                                            Var("t_3", "int64"),
+                                                                            Const("int64", "16"),
+                                                                        ),
+                                                                    ),
+                                                                    Var("l_3", "int64"),
+                                                                ),
+                                                            ),
+                                                            "int64",
+                                                        ),
+                                                    ),
+                                                    Cast("uint64", Var("low1", "int64")),
+                                                ),
+                                            ),
+                                        ),
+                                    ),
                                 ),
                             ),
                         ),
