@@ -15,7 +15,8 @@ from gossamer.operator_calls.operator_kernels import kernel_for
 from gossamer.operator_calls.operator_program import Variant, module_of, program_for
 from gossamer.operators.matmul_24 import PROGRAM
 from gossamer_cuda_mma_sp.instructions.matrix_instructions import PTX_TYPES
-from gossamer_cuda_mma_sp.intrinsics.product_intrinsics import PAIRED_TILE, TILE
+from gossamer_cuda_mma_sp.intrinsics.n_m_intrinsics import n_m_intrinsic
+from gossamer_cuda_mma_sp.intrinsics.product_intrinsics import PAIRED_TILE, PRODUCT_INTRINSICS, TILE
 from gossamer_ir.errors import FormatError
 from gossamer_ir.interpret import run
 from gossamer_ir.script import parse_module, print_module
@@ -318,7 +319,8 @@ def test_products_in_other_precisions_are_those_of_the_dense_matrix(m, n, k, pre
 def test_the_instruction_of_a_precision_is_used_where_it_is_native(precision, instruction):
     dtypes = {"A": precision, "B": precision}
     report = gs.explain("matmul_24", target=OLDER, dtypes=dtypes)
-    assert report.decisions[-1].what == f"the product by mma_sp_product_{precision}"
+    kind = "staged_product" if precision == "tfloat32" else "product"
+    assert report.decisions[-1].what == f"the product by mma_sp_{kind}_{precision}"
     newer = gs.explain("matmul_24", target="cuda-mma-sp:arch=sm_90", dtypes=dtypes).decisions[-1]
     assert ("ordinary threads" in newer.what) == precision.endswith("int4")
     stored = STORED.get(precision, precision)
@@ -357,6 +359,28 @@ def test_staged_tiles_have_the_same_products(shape):
     kernel = gs.compile(schedule, target=TARGET)
     kernel(a=values, e=indices.astype(np.uint8), b=B, c=C, m=m, g=n // 4, n=k)
     np.testing.assert_array_equal(C, groups.reshape(m, n).astype(int) @ B.astype(int) + 1)
+
+
+@pytest.mark.parametrize("shape", [(1, 2, 2), (130, 70, 66), (64, 64, 128)])
+def test_staged_tiles_round_to_tf32(shape):
+    m, n, k = shape
+    staged = next(
+        each for each in PRODUCT_INTRINSICS if each.name.endswith("staged_product_tfloat32")
+    )
+    indices = np.random.default_rng(m).integers(0, 2, (m, n // 2)).astype(np.uint8)
+    # Rounded up, and not cut.
+    values = dense_operand(m, n // 2, "float32") * np.float32(1 + 3 * 2**-12)
+    B, C = dense_operand(n, k, "float32"), np.ones((m, k), np.float32)
+    schedule = gs.schedule(n_m_intrinsic(staged).semantics, target=TARGET)
+    schedule.sparse_tensorize("i", intrinsic=staged.name)
+    kernel = gs.compile(schedule, target=TARGET)
+    code = kernel.artifact.code.decode(errors="replace")
+    assert code.count("m16n8k16.row.col.f32.tf32.tf32.f32") == 4 * 4 * 2
+    assert "cp.async.c" in code
+    kernel(a=values, e=indices, b=B, c=C, rows=m, groups=n // 2, features=k)
+    dense = np.zeros((m, n // 2, 2))
+    np.put_along_axis(dense, indices[..., None].astype(int), tf32(values)[..., None], axis=-1)
+    np.testing.assert_array_equal(C, dense.reshape(m, n) @ B + 1)
 
 
 @pytest.mark.parametrize(("rows", "features", "is_staged"), [(16, 512, False), (4096, 512, True)])

@@ -143,6 +143,20 @@ def test_a_staged_product_copies_while_it_multiplies(dtype, architecture, tmp_pa
     assert not any(count_of(counts, other) for other in ("FFMA", "HFMA2.MMA", "DFMA"))
 
 
+@pytest.mark.parametrize("architecture", ["sm_86", "sm_90"])
+def test_a_staged_product_in_tf32_copies_elements_unchanged(architecture, tmp_path):
+    """Instructions round what they multiply."""
+    text = product_kernel("tfloat32", architecture, STAGED_PRODUCTS)
+    counts = opcodes(text, architecture, tmp_path)
+    assert text.count("cp.async.c") >= count_of(counts, "LDGSTS") >= 2 + 1 + 4
+    assert count_of(counts, "HMMA.SP.16816.F32.TF32") == 4 * 4 * 2
+    # A has 16 registers in each of two steps, four of an instruction, and B as many, one by one. Two rows of
+    # four indices are in a word of metadata.
+    assert count_of(counts, "LDSM") == text.count("ldmatrix.sync.aligned.m8n8.x4.shared") == 8
+    assert text.count("ld.shared.b32") == 2 * 16 + 2 * 4 * 2
+    assert text.count("cvt.rna.tf32.f32") == 2 * (16 + 16)
+
+
 @pytest.mark.parametrize("features", [64, 128, 256])
 @pytest.mark.parametrize(
     ("dtype", "opcode"),

@@ -116,10 +116,11 @@ def test_a_model_chooses_the_tile_of_warpgroups(sizes, features):
 
 
 @pytest.mark.parametrize("architecture", ["sm_80", "sm_86", "sm_87", "sm_89", "sm_90", "sm_120"])
-def test_elements_of_16_bits_have_small_tiles_and_staged_ones(architecture):
+@pytest.mark.parametrize("operands", ["bfloat16", "tfloat32"])
+def test_elements_of_16_and_32_bits_have_small_tiles_and_staged_ones(operands, architecture):
     gpu = gpu_of(Target.parse(f"cuda-mma-sp:arch={architecture}"))
-    names = [name for dtype, name in products_of(gpu, is_sparse=True) if dtype == "bfloat16"]
-    assert names == ["mma_sp_product_bfloat16", "mma_sp_staged_product_bfloat16"]
+    names = [name for dtype, name in products_of(gpu, is_sparse=True) if dtype == operands]
+    assert names == [f"mma_sp_product_{operands}", f"mma_sp_staged_product_{operands}"]
     tiles = dict(n_m_tiles_of(gpu))
     assert [(tiles[name].rows, tiles[name].features) for name in names] == [(32, 32), (128, 128)]
     # All warps of a block have parts of the tile.

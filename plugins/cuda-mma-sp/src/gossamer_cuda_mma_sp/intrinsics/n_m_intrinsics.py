@@ -69,11 +69,11 @@ _STAGED_IMPLEMENTATION = """
 {filled_a}
                     for r in T.serial({index_chunks} // 2):
                         if i_0 * 128 + (r * 256 + t) // {index_chunks} < rows and q_0 * {tile_groups} + t % {index_chunks} * {index_groups} + {index_groups} <= groups:
-                            for v in T.serial(16):
-                                W[(r * 256 + t) // {index_chunks}, t % {index_chunks} * 16 + v] = E[i_0 * 128 + (r * 256 + t) // {index_chunks}, q_0 * {tile_groups} + t % {index_chunks} * {index_groups} + {v}]
+                            for v in T.serial({index_chunk}):
+                                W[(r * 256 + t) // {index_chunks}, t % {index_chunks} * {index_chunk} + v] = E[i_0 * 128 + (r * 256 + t) // {index_chunks}, q_0 * {tile_groups} + t % {index_chunks} * {index_groups} + {v}]
                         else:
-                            for v in T.serial(16):
-                                W[(r * 256 + t) // {index_chunks}, t % {index_chunks} * 16 + v] = T.if_then_else(i_0 * 128 + (r * 256 + t) // {index_chunks} < rows and q_0 * {tile_groups} + t % {index_chunks} * {index_groups} + {group_of_v} < groups, E[i_0 * 128 + (r * 256 + t) // {index_chunks}, q_0 * {tile_groups} + t % {index_chunks} * {index_groups} + {v}], {first_unit_of_v})
+                            for v in T.serial({index_chunk}):
+                                W[(r * 256 + t) // {index_chunks}, t % {index_chunks} * {index_chunk} + v] = T.if_then_else(i_0 * 128 + (r * 256 + t) // {index_chunks} < rows and q_0 * {tile_groups} + t % {index_chunks} * {index_groups} + {group_of_v} < groups, E[i_0 * 128 + (r * 256 + t) // {index_chunks}, q_0 * {tile_groups} + t % {index_chunks} * {index_groups} + {v}], {first_unit_of_v})
 {filled_b}
                 M = T.alloc_buffer((128, {tile_groups}{unit_shape}), "uint8", scope="fragment")
                 for i_2, q_2{s} in T.grid(128, {tile_groups}{unit_shape}):
@@ -88,10 +88,10 @@ _CHUNKS_OF_A = """\
                     for r in T.serial(2):
                         if i_0 * 128 + r * 64 + t // 4 < rows and q_0 * {tile_groups} + t % 4 * {chunk_groups} + {chunk_groups} <= groups:
                             for v in T.serial({chunk}):
-                                X[r * 64 + t // 4, t % 4 * {chunk} + v] = A[i_0 * 128 + r * 64 + t // 4, q_0 * {tile_groups} + t % 4 * {chunk_groups} + v // 2, v % 2]
+                                X[r * 64 + t // 4, t % 4 * {chunk} + v] = A[i_0 * 128 + r * 64 + t // 4, q_0 * {tile_groups} + t % 4 * {chunk_groups} + {v}]
                         else:
                             for v in T.serial({chunk}):
-                                X[r * 64 + t // 4, t % 4 * {chunk} + v] = T.if_then_else(i_0 * 128 + r * 64 + t // 4 < rows and q_0 * {tile_groups} + t % 4 * {chunk_groups} + v // 2 < groups, A[i_0 * 128 + r * 64 + t // 4, q_0 * {tile_groups} + t % 4 * {chunk_groups} + v // 2, v % 2], T.{dtype}(0))\
+                                X[r * 64 + t // 4, t % 4 * {chunk} + v] = T.if_then_else(i_0 * 128 + r * 64 + t // 4 < rows and q_0 * {tile_groups} + t % 4 * {chunk_groups} + {group_of_v} < groups, A[i_0 * 128 + r * 64 + t // 4, q_0 * {tile_groups} + t % 4 * {chunk_groups} + {v}], T.{dtype}(0))\
 """  # noqa: E501  (scripts have no line breaks inside an expression)
 """Asynchronous copies of A, of 16 bytes."""
 _ROUNDED_A = """\
@@ -100,22 +100,22 @@ _ROUNDED_A = """\
 """  # noqa: E501  (scripts have no line breaks inside an expression)
 """Copies of A that round to TF32: instructions cut what is in shared memory."""
 _FRAGMENTS = """\
-                F = T.alloc_buffer((128, {tile_groups}, 2), "{dtype}", scope="fragment")
+                F = T.alloc_buffer((128, {tile_groups}{unit_shape}), "{dtype}", scope="fragment")
                 G = T.alloc_buffer(({tile_depth}, {tile}), "{dtype}", scope="fragment")
-                for i_5, q_5, s_5 in T.grid(128, {tile_groups}, 2):
-                    F[i_5, q_5, s_5] = X[i_5, 2 * q_5 + s_5]
+                for i_5, q_5{s} in T.grid(128, {tile_groups}{unit_shape}):
+                    F[i_5, q_5{s}] = X[i_5, {slot_of_5}]
                 for k_5, j_5 in T.grid({tile_depth}, {tile}):
                     G[k_5, j_5] = Y[k_5, j_5]
 """
 """The operands of warps, which warpgroups read in shared memory."""
 _ROWS_OF_B = """\
                     for r in T.serial({tile_depth} * {row_chunks} // 256):
-                        if q_0 * {tile_depth} + {k} < groups * 4 and j_0 * {tile} + {first} + {chunk} <= features:
+                        if q_0 * {tile_depth} + {k} < groups * {group} and j_0 * {tile} + {first} + {chunk} <= features:
                             for v in T.serial({chunk}):
                                 Y[{k}, {first} + v] = B[q_0 * {tile_depth} + {k}, j_0 * {tile} + {first} + v]
                         else:
                             for v in T.serial({chunk}):
-                                Y[{k}, {first} + v] = T.if_then_else(q_0 * {tile_depth} + {k} < groups * 4 and j_0 * {tile} + {first} + v < features, B[q_0 * {tile_depth} + {k}, j_0 * {tile} + {first} + v], T.{dtype}(0))\
+                                Y[{k}, {first} + v] = T.if_then_else(q_0 * {tile_depth} + {k} < groups * {group} and j_0 * {tile} + {first} + v < features, B[q_0 * {tile_depth} + {k}, j_0 * {tile} + {first} + v], T.{dtype}(0))\
 """  # noqa: E501  (scripts have no line breaks inside an expression)
 """Copies of B, whose rows are contiguous in shared memory, too."""
 _COLUMNS_OF_B = """\
@@ -127,10 +127,13 @@ _ELEMENT_OF_B = (
     "B[q_0 * {tile_depth} + (r * 256 + t) // {tile}, j_0 * {tile} + (r * 256 + t) % {tile}]"
 )
 _STEPS, _ROUNDED_STEPS = 2, 4
-"""The instructions along the depth of a tile in shared memory. In TF32, a row then has two chunks of
-indices."""
+"""The instructions along the depth of a tile in shared memory. In TF32, warpgroups then have two chunks of
+indices in a row; those of warps have half of the bytes, since fewer stages would fit."""
 _CHUNK_BYTES = 16
 """The bytes of the largest asynchronous copy."""
+_PADDING = 8
+"""The elements between rows of B that warps load one by one: those of four lanes of a quad, which are in four
+rows, are then in different banks."""
 _TRANSPOSED_BITS = 16
 """The bits of the elements whose rows instructions can read where columns are needed."""
 _NARROWED = {"int4": "({} << 4 >> 4)", "uint4": "({} & 15)"}
@@ -167,28 +170,33 @@ def n_m_intrinsic(product: ProductIntrinsic, *, tile: int | None = None) -> Intr
 def _staged_intrinsic(
     product: ProductIntrinsic, texts: dict[str, str], semantics: dict[str, str]
 ) -> Intrinsic:
-    """Return an intrinsic whose tiles of 128 rows eight warps compute, with operands in shared memory. The
-    rows of B are contiguous there for elements of 16 bits, as in the matrix, else its columns, which
-    instructions then need. Two warpgroups multiply them, or warps do, which load them to fragments."""
+    """Return an intrinsic whose tiles of 128 rows eight warps compute, with operands in shared memory. Two
+    warpgroups multiply them, or warps do, which load them to fragments. The rows of B are contiguous there,
+    as in the matrix, if instructions transpose elements of 16 bits, or warps load those of 32 bits one by
+    one; else its columns are, which instructions then need."""
     has_slots, tile, row = product.pattern.slots > 1, int(texts["tile"]), texts["row_of_y"]
-    depth = product.depth * (_STEPS if has_slots else _ROUNDED_STEPS)
+    is_rounded = not has_slots and product.is_of_warpgroup
+    depth = product.depth * (_ROUNDED_STEPS if is_rounded else _STEPS)
     groups, bits = depth // product.pattern.group, SCALARS[product.stored_dtype].bits
     slots = groups * product.pattern.slots
-    chunk, by_row = _CHUNK_BYTES * 8 // bits, bits == _TRANSPOSED_BITS
+    chunk, index_chunk = _CHUNK_BYTES * 8 // bits, min(_CHUNK_BYTES, slots // 2)
+    by_row = bits == _TRANSPOSED_BITS or (bits > _TRANSPOSED_BITS and not product.is_of_warpgroup)
+    pitch = tile if bits == _TRANSPOSED_BITS else tile + _PADDING
     texts |= {
         "tile_groups": str(groups),
         "row_slots": str(slots),
         "tile_depth": str(depth),
         "stages": str(product.stages),
-        "stored_b": f"{depth}, {tile}" if by_row else f"{tile}, {depth}",
+        "stored_b": f"{depth}, {pitch}" if by_row else f"{tile}, {depth}",
         "chunk": str(chunk),
-        "chunk_groups": str(chunk // 2),
-        "index_chunks": str(slots // _CHUNK_BYTES),
-        "index_groups": str(_CHUNK_BYTES // product.pattern.slots),
+        "chunk_groups": str(chunk // product.pattern.slots),
+        "index_chunk": str(index_chunk),
+        "index_chunks": str(slots // index_chunk),
+        "index_groups": str(index_chunk // product.pattern.slots),
         "v": "v // 2, v % 2" if has_slots else "v",
         "group_of_v": "v // 2" if has_slots else "v",
         "first_unit_of_v": 'T.cast(v % 2, "uint8")' if has_slots else "T.uint8(0)",
-        "slot_of_2": "2 * q_2 + s" if has_slots else "q_2",
+        **{f"slot_of_{n}": f"2 * q_{n} + s" if has_slots else f"q_{n}" for n in (2, 5)},
         "row_chunks": str(tile // chunk),
         "k": f"(r * 256 + t) // {tile // chunk}",
         "first": f"(r * 256 + t) % {tile // chunk} * {chunk}",
@@ -197,12 +205,12 @@ def _staged_intrinsic(
     if by_row:
         y = f"Y[{row}, j_2]"
     if not product.is_of_warpgroup:
-        x, y = "F[i_3, q_3, s]", f"G[{row}, j_2]"
+        x, y = f"F[i_3, q_3{texts['s']}]", f"G[{row}, j_2]"
     texts |= {"x": _factor(x, product), "y": _factor(y, product)}
     # Only elements that are copied unchanged are copied asynchronously.
     of_b = _ELEMENT_OF_B.format(**texts)
-    texts["stored_element_of_b"] = of_b if has_slots else _factor(of_b, product)
-    texts["filled_a"] = (_CHUNKS_OF_A if has_slots else _ROUNDED_A).format(**texts)
+    texts["stored_element_of_b"] = _factor(of_b, product) if is_rounded else of_b
+    texts["filled_a"] = (_ROUNDED_A if is_rounded else _CHUNKS_OF_A).format(**texts)
     texts["filled_b"] = (_ROWS_OF_B if by_row else _COLUMNS_OF_B).format(**texts)
     texts["fragments"] = "" if product.is_of_warpgroup else _FRAGMENTS.format(**texts)
     header = _HEADER.format(**texts) + _facts(product)

@@ -143,6 +143,7 @@ PRODUCT_INTRINSICS = (
     ProductIntrinsic("uint4", 128, is_sparse=True),
     ProductIntrinsic("float16", 32, is_sparse=True, is_staged=True),
     ProductIntrinsic("bfloat16", 32, is_sparse=True, is_staged=True),
+    ProductIntrinsic("tfloat32", 16, is_sparse=True, is_staged=True),
     *(
         ProductIntrinsic(operands, depth, is_sparse=True, is_of_warpgroup=True, features=features)
         for operands, depth, tiles in (

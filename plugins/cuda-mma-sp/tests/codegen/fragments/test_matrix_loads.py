@@ -82,6 +82,18 @@ def test_rows_of_eight_bits_are_loaded_if_they_are_not_transposed(ways, loads):
     np.testing.assert_array_equal(arguments["c"], expected)
 
 
+@pytest.mark.parametrize(("ways", "loads"), [("", ["x4"]), ("b", ["x2", "x4"]), ("a", [])])
+def test_rows_of_32_bits_are_loaded_if_they_are_not_transposed(ways, loads):
+    text = print_module(program((16, 8, 8), ways=ways, padding=4)).replace("float16", "float32")
+    text = re.sub(r"(?:T\.float32\()?([XY]\[\w+, \w+\])\)? \*", r"T.tf32(\1) *", text)
+    text = re.sub(r"\* (?:T\.float32\()?([XY]\[\w+, \w+\])\)?", r"* T.tf32(\1)", text)
+    module = parse_module(text)
+    assert instructions(ptx_of(module)) == loads
+    arguments, expected = problem((16, 8, 8), "float32", ways)
+    CudaBackend().load(artifact_of(module))(**arguments)
+    np.testing.assert_array_equal(arguments["c"], expected)
+
+
 def test_elements_of_which_fewer_bits_are_read_are_loaded_one_by_one():
     text = print_module(program((16, 8, 64), ways="b", padding=16)).replace("float16", "int8")
     text = text.replace("float32", "int32").replace("= 0.0", "= 0")

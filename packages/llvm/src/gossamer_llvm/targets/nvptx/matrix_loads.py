@@ -40,6 +40,8 @@ def _store_word(emitter: FunctionEmitter, store: Store, number: int, word: str) 
     for element in range(elements):
         offset = size * (first + elements * number + element)
         address = value(f"getelementptr inbounds i8, ptr {location.address}, i64 {offset}")
-        shifted = value(f"lshr i32 {word}, {bits * element}")
-        part = value(f"trunc i32 {shifted} to i{bits}")
+        part = word
+        if elements > 1:
+            shifted = value(f"lshr i32 {word}, {bits * element}")
+            part = value(f"trunc i32 {shifted} to i{bits}")
         emitter.builder.line(f"store i{bits} {part}, ptr {address}, align {size}")

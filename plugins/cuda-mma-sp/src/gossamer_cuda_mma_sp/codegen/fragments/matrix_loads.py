@@ -2,7 +2,8 @@
 
 A lane addresses a row, 8 elements of 16 bits, and receives two elements of each matrix. Lane 4 * g + t has
 the elements 2 * t and 2 * t + 1 of row g; of a matrix that is transposed in memory, those of column g. Of
-elements of 8 bits, a row has 16, and a lane receives four consecutive ones; they cannot be transposed.
+elements of 8 bits, a row has 16, and a lane receives four consecutive ones; of 32 bits, a row has 4, and a
+lane receives one. Neither can be transposed.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ _ROW_BITS, _REGISTER_BITS = 128, 32
 """The bits of a row, which a lane addresses, and those that a lane receives."""
 _TRANSPOSED_BITS = 16
 """The bits of the elements that the instruction can transpose."""
-_LOADED_BITS = (8, _TRANSPOSED_BITS)
+_LOADED_BITS = (8, _TRANSPOSED_BITS, _REGISTER_BITS)
 """The bits of the elements of fragments that the instruction fills."""
 _COUNTS: tuple[Literal[1, 2, 4], ...] = (4, 2, 1)
 """The numbers of matrices that an instruction may load."""
