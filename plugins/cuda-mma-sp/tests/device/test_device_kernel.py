@@ -376,8 +376,45 @@ def test_arrays_of_the_backend(load, flat, fake_gpu):
     assert (y.shape, y.device, y.__cuda_array_interface__["typestr"]) == ((5,), 0, "<f4")
     view = view_of(y, name="y")
     assert (view.device, view.address) == (GPU, y.__cuda_array_interface__["data"][0])
+    assert not calls_of(fake_gpu, lambda: y.__dlpack__(stream=1))
     called = calls_of(fake_gpu, lambda: y.__dlpack__(stream=STREAM, max_version=(1, 0)))
     assert "cuStreamSynchronize" in called
-    assert not calls_of(fake_gpu, lambda: y.__dlpack__(stream=1))
     empty = BACKEND.new_array((0,), np.dtype(np.float32), device=GPU)
     assert empty.to_numpy().shape == (0,)
+
+
+@pytest.mark.parametrize("stream", [0, STREAM])
+def test_an_array_waits_for_the_streams_of_kernels(load, flat, fake_gpu, stream):
+    """The default stream does not wait for those of other packages."""
+    x = BACKEND.to_device(np.arange(5, dtype=np.float32), device=GPU)
+    y = BACKEND.new_array((5,), np.dtype(np.float32), device=GPU)
+    kernel = load(flat(*DOUBLE))
+    kernel(x, y, 5, context=on(stream))
+    assert np.array_equal(y.to_numpy(), 2 * np.arange(5))
+    kernel(x, y, 5, context=on(stream))
+    x.copy_from(np.zeros(5, np.float32))
+    assert np.array_equal(y.to_numpy(), 2 * np.arange(5))
+    kernel(x, y, 5, context=on(stream))
+    called = calls_of(fake_gpu, lambda: y.__dlpack__(stream=1))
+    assert bool(called & WAITS) == (stream == STREAM)
+
+
+@pytest.mark.parametrize("stream", [0, STREAM])
+def test_memory_of_an_array_is_not_used_again_while_a_kernel_runs(load, flat, fake_gpu, stream):
+    x = BACKEND.to_device(np.arange(5, dtype=np.float32), device=GPU)
+    _, y = pair(fake_gpu, 5)
+    kernel = load(flat(*DOUBLE))
+    kernel(x, y, 5, context=on(stream))
+    del x
+    gc.collect()
+    BACKEND.to_device(np.zeros(5, dtype=np.float32), device=GPU)
+    kernel.memory.wait(stream)
+    assert np.array_equal(y.values(), 2 * np.arange(5))
+
+
+def test_an_array_that_was_exported_to_a_stream_waits_for_it(load, fake_gpu):
+    x = BACKEND.to_device(np.arange(5, dtype=np.float32), device=GPU)
+    assert not calls_of(fake_gpu, x.to_numpy) & {"cuCtxSynchronize"}
+    x.__dlpack__(stream=STREAM)
+    assert "cuCtxSynchronize" not in calls_of(fake_gpu, lambda: x.__dlpack__(stream=STREAM))
+    assert "cuCtxSynchronize" in calls_of(fake_gpu, x.to_numpy)

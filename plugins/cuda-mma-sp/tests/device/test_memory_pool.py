@@ -67,3 +67,16 @@ def test_an_emulated_device_has_new_memory_of_the_exact_size():
     address = pool.take(100, stream=0).address
     assert (driver.allocated, driver.freed) == ([100], [address])
     assert pool.take(100, stream=0).address != address
+
+
+@pytest.mark.parametrize(("stream", "waits"), [(7, []), (8, [None])])
+def test_memory_that_other_streams_used_is_used_again_when_their_work_is_done(stream, waits):
+    driver = Driver()
+    pool = MemoryPool(driver)
+    block = pool.take(100, stream=7)
+    block.use_on(stream)
+    address = block.address
+    del block
+    assert driver.waits == []
+    assert pool.take(100, stream=7).address == address
+    assert driver.waits == waits

@@ -14,8 +14,12 @@ from gossamer_cuda_mma_sp.device.stream_handles import stream_handle
 from gossamer_cuda_mma_sp.driver.cuda_driver import DEFAULT_STREAM
 from gossamer_ir.support.arrays import Array
 
-_NO_WAIT = (None, -1, 0, 1)
-"""Streams of consumers that need not wait: the default one has the numbers 0 and 1."""
+_UNORDERED = -1
+"""The stream of a consumer that does not want to wait."""
+_DEFAULT_NUMBERS = (0, 1)
+"""The numbers of the default stream, which a consumer without a stream uses."""
+_NO_WAIT = (None, *_DEFAULT_NUMBERS, _UNORDERED)
+"""Streams of consumers that need not wait."""
 
 
 class _Described:
@@ -54,6 +58,18 @@ class DeviceArray:
             "version": 3,
         }
 
+    def use_on(self, stream: int) -> None:
+        """Note that work on a stream uses the array. Copies, other streams, and arrays that get its memory
+        then wait for that."""
+        self._block.use_on(stream)
+
+    def _wait_for_others(self, stream: int = DEFAULT_STREAM) -> None:
+        """Wait for work on other streams than the default one and a given one."""
+        if self._block.other_streams - {stream}:
+            with self._gpu.calling("Waiting for streams"):
+                # All of them: a stream may be destroyed before its work is done.
+                self._gpu.driver.wait(None)
+
     def __dlpack_device__(self) -> tuple[int, int]:
         """Return the kind and the number of the device."""
         kind, number = self._gpu.device
@@ -64,9 +80,13 @@ class DeviceArray:
     ) -> object:
         """Return a capsule of DLPack. Work on another stream than the default one begins after what the
         default stream does now; it is waited for, unless the stream is -1."""
+        if stream != _UNORDERED:
+            self._wait_for_others(stream or DEFAULT_STREAM)
         if stream not in _NO_WAIT:
             with self._gpu.calling("An export by DLPack"):
                 self._gpu.driver.wait(DEFAULT_STREAM)
+        if stream is not None and stream not in _DEFAULT_NUMBERS:
+            self.use_on(stream)
         described = _Described(self.__cuda_array_interface__, self._gpu.number, self)
         view = view_of(described, name="array")
         return exported_capsule(view, max_version=max_version)
@@ -74,12 +94,14 @@ class DeviceArray:
     def copy_from(self, array: Array) -> None:
         """Copy an array of NumPy of the same shape and dtype to the GPU."""
         contiguous = np.ascontiguousarray(array, self.dtype)
+        self._wait_for_others()
         with self._gpu.calling("A copy to the GPU"):
             self._gpu.driver.copy_to_device(self._block.address, contiguous, stream=DEFAULT_STREAM)
 
     def to_numpy(self) -> Array:
-        """Wait for the default stream, and return a copy of the array for NumPy."""
+        """Wait for the streams that use the array, and return a copy of it for NumPy."""
         array = np.empty(self.shape, self.dtype)
+        self._wait_for_others()
         with self._gpu.calling("A copy from the GPU"):
             self._gpu.driver.copy_to_host(array, self._block.address, stream=DEFAULT_STREAM)
         return array

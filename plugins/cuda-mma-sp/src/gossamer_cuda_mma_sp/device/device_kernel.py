@@ -16,7 +16,7 @@ from gossamer_backend.plugin_api import (
     evaluate_size,
     view_of,
 )
-from gossamer_cuda_mma_sp.device.device_array import GpuMemory
+from gossamer_cuda_mma_sp.device.device_array import DeviceArray, GpuMemory
 from gossamer_cuda_mma_sp.device.gpu_device import GpuDevice
 from gossamer_cuda_mma_sp.device.host_program import HostProgram
 from gossamer_cuda_mma_sp.device.stream_handles import stream_handle
@@ -142,6 +142,9 @@ class DeviceCall:
         self.kernel, self._checked = kernel, checked
         self._stream = stream_handle(context.stream)
         self._memory: list[object] = []
+        for value in checked.values.values():
+            if isinstance(value, DeviceArray):
+                value.use_on(self._stream)
         buffers = kernel.signature.buffers
         scalars = {param.name: checked.values[param.name] for param in kernel.signature.scalars}
         self._scratch = self._provided_scratch(context, scalars)
