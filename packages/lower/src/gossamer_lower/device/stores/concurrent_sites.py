@@ -19,7 +19,7 @@ from gossamer_lower.device.kernel_functions import outermost_thread_loops, threa
 from gossamer_lower.device.stores.access_sites import AccessNode, AccessSite, SiteContext
 
 Sites: TypeAlias = tuple[AccessSite, ...]
-Axes: TypeAlias = frozenset[ThreadTag | None]
+ThreadTags: TypeAlias = frozenset[ThreadTag | None]
 """Axes of threads; those of loops may be None."""
 
 
@@ -39,7 +39,7 @@ def loops_of_axes(kernel: For) -> dict[str, For]:
     return loops
 
 
-def axes_of_outer_loops(kernel: For) -> tuple[Axes, ...]:
+def axes_of_outer_loops(kernel: For) -> tuple[ThreadTags, ...]:
     """Return the axes of threads of loops with other statements than one loop over further threads.
 
     Their iterations are not ordered, whatever waits for each other inside of them.
@@ -53,7 +53,7 @@ def axes_of_outer_loops(kernel: For) -> tuple[Axes, ...]:
     return tuple(dict.fromkeys(_axes_of_outer_loops((kernel,), frozenset())))
 
 
-def _axes_of_outer_loops(body: Iterable[Stmt], around: Axes) -> Iterator[Axes]:
+def _axes_of_outer_loops(body: Iterable[Stmt], around: ThreadTags) -> Iterator[ThreadTags]:
     for loop in outermost_thread_loops(body):
         axes = around | {loop.thread} if is_thread_axis(loop.thread) else around
         is_around_one = len(loop.body) == 1 and (*outermost_thread_loops(loop.body),) == loop.body
@@ -85,7 +85,7 @@ class ConcurrentSites:
         values: Mapping[str, Expr],
         *,
         private: Set[str],
-        axes: Axes | None = None,
+        axes: ThreadTags | None = None,
     ) -> None:
         self.every: dict[AccessSite, None] = {}
         self.intervals: list[Sites] = []
