@@ -110,10 +110,10 @@ class _StoreChecker:
         self._require_order_of(in_global, prover, is_block_axis)
         for interval in sites.intervals:
             self._require_order_of(interval, prover, is_thread_axis)
-        for axes in axes_of_outer_loops(kernel):
-            sites = ConcurrentSites(kernel, values, private=self._of_thread, axes=axes)
+        for tags in axes_of_outer_loops(kernel):
+            sites = ConcurrentSites(kernel, values, private=self._of_thread, tags=tags)
             for interval in sites.intervals:
-                self._require_order_of(interval, prover, axes.__contains__)
+                self._require_order_of(interval, prover, tags.__contains__)
 
     def _require_order_of(
         self,

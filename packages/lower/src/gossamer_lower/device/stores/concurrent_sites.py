@@ -65,9 +65,9 @@ def _axes_of_outer_loops(body: Iterable[Stmt], around: ThreadTags) -> Iterator[T
 
 class ConcurrentSites:
     """The accesses of a kernel to what threads share: `every` one, and the `intervals`, each with those that
-    threads of a block may make between two barriers in loops over all axes, or in outermost loops over `axes`
-    of threads. Elsewhere, threads wait for each other where they have to (`insert_sync`). `values` are those
-    of variables.
+    threads of a block may make between two barriers in loops over all axes, or in outermost loops over the
+    axes `tags` of threads. Elsewhere, threads wait for each other where they have to (`insert_sync`).
+    `values` are those of variables.
 
     >>> from gossamer_ir.core.build import ONE, ZERO, index
     >>> from gossamer_ir.nodes import Barrier
@@ -85,7 +85,7 @@ class ConcurrentSites:
         values: Mapping[str, Expr],
         *,
         private: Set[str],
-        axes: ThreadTags | None = None,
+        tags: ThreadTags | None = None,
     ) -> None:
         self.every: dict[AccessSite, None] = {}
         self.intervals: list[Sites] = []
@@ -93,7 +93,7 @@ class ConcurrentSites:
         self._loops = loops_of_axes(kernel)
         every = {loop.thread for loop in self._loops.values()}
         self._block_axes = {axis for axis in every if is_block_axis(axis)}
-        self._thread_axes = every - self._block_axes if axes is None else axes
+        self._thread_axes = every - self._block_axes if tags is None else tags
         self._add(kernel, SiteContext(), ())
 
     def _add(self, stmt: Stmt, context: SiteContext, pending: Sites) -> Sites:
