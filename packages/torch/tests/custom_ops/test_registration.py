@@ -8,7 +8,7 @@ from torch.func import grad, hessian, jacrev, vjp, vmap
 from torch.overrides import TorchFunctionMode
 
 import gossamer_torch as gt
-from gossamer_ir.errors import ArgumentError
+from gossamer_ir.errors import ArgumentError, InternalError
 from gossamer_torch.custom_ops.registration import torch_operator
 
 
@@ -68,7 +68,7 @@ def test_gradients_that_are_not_needed_are_not_computed():
         return {"x": gradient * y}
 
     @torch_operator(
-        "product_of_test", new_result=lambda x, y: x.new_empty(x.shape), gradients=gradients
+        "product_of_test", new_result=lambda x: x.new_empty(x.shape), gradients=gradients
     )
     def product(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
         return x * y
@@ -79,6 +79,14 @@ def test_gradients_that_are_not_needed_are_not_computed():
     torch.testing.assert_close(x.grad, y)
     assert asked == [{"x"}]
     assert result.grad_fn.tensors == ["y"]
+
+
+def test_functions_take_inputs_of_the_kernel_by_name():
+    with pytest.raises(InternalError, match="'z' is not an input of the operator: x, y"):
+
+        @torch_operator("sum_of_test", new_result=lambda z: torch.empty_like(z))
+        def add(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+            return x + y
 
 
 def test_a_call_that_nothing_follows_runs_the_kernel(arrays):

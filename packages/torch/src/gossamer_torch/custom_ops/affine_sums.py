@@ -25,13 +25,7 @@ from gossamer_torch.func_transforms import has_func_transforms, is_wrapped
 P = ParamSpec("P")
 
 
-def _new_sum(
-    x: torch.Tensor,
-    weight: torch.Tensor,
-    other: torch.Tensor | None,
-    other_weight: torch.Tensor | None,
-    bias: torch.Tensor | None,
-) -> torch.Tensor:
+def _new_sum(x: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
     return x.new_empty((x.shape[0], weight.shape[0]))
 
 
@@ -65,17 +59,7 @@ def _affine_sum(
     return total
 
 
-def _new_convolution(
-    values: torch.Tensor,
-    x: torch.Tensor,
-    weight: torch.Tensor,
-    target: torch.Tensor | None,
-    root_weight: torch.Tensor | None,
-    bias: torch.Tensor | None,
-    crow: torch.Tensor,
-    col: torch.Tensor,
-    columns: int,
-) -> torch.Tensor:
+def _new_convolution(x: torch.Tensor, weight: torch.Tensor, crow: torch.Tensor) -> torch.Tensor:
     return x.new_empty((crow.shape[0] - 1, weight.shape[0]))
 
 

@@ -17,13 +17,7 @@ from gossamer_torch.patterns import kept_pattern
 
 
 def _new_product(
-    values: torch.Tensor,
-    dense: torch.Tensor,
-    crow: torch.Tensor,
-    col: torch.Tensor,
-    columns: int,
-    *,
-    transposed: bool,
+    values: torch.Tensor, dense: torch.Tensor, crow: torch.Tensor, columns: int, *, transposed: bool
 ) -> torch.Tensor:
     rows = columns if transposed else crow.shape[0] - 1
     if values.dim() == 1:
@@ -86,9 +80,7 @@ def sparse_product(
     return products
 
 
-def _new_samples(
-    left: torch.Tensor, right: torch.Tensor, crow: torch.Tensor, col: torch.Tensor
-) -> torch.Tensor:
+def _new_samples(left: torch.Tensor, col: torch.Tensor) -> torch.Tensor:
     return left.new_empty((*left.shape[:-2], *col.shape))
 
 

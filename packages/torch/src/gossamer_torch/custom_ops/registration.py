@@ -10,11 +10,11 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple, ParamSpec, TypeAlias, TypeVar, cast
+from typing import Any, NamedTuple, ParamSpec, TypeAlias, TypeVar
 
 import torch
 
-from gossamer_ir.errors import ArgumentError
+from gossamer_ir.errors import ArgumentError, InternalError
 from gossamer_ir.support.as_tuple import as_tuple
 from gossamer_torch.checks import forward_mode_error
 from gossamer_torch.func_transforms import are_calls_observed, has_func_transforms, is_wrapped
@@ -56,20 +56,20 @@ class OperatorDefinition(NamedTuple):
 def torch_operator(
     name: str,
     *,
-    new_result: Callable[P, Any],
+    new_result: Callable[..., Any],
     gradients: Callable[..., GradientsByName] | None = None,
-    device_kernel: Callable[P, Any] | None = None,
+    device_kernel: Callable[..., Any] | None = None,
     runs_anywhere: bool = False,
 ) -> Callable[[Callable[P, R]], Callable[P, R]]:
     """Return a decorator that registers a kernel as the operator `gossamer::name` of torch. The schema is
-    made from the annotations of the kernel.
+    made from the annotations of the kernel, which alone declares all inputs.
 
     `device_kernel` is the kernel for tensors on a GPU; a kernel that `runs_anywhere` is that, too. Without
     one, such tensors are refused by name (`operand.device`).
 
-    `new_result` returns a new tensor of the shape and the dtype of the result. `gradients` takes the gradient
-    of the result, the names of the inputs whose gradients are needed, and those inputs that it reads, by
-    name, or `result`. It returns gradients by name.
+    `new_result` takes those inputs that it reads, by name, and returns a new tensor of the shape and the
+    dtype of the result. `gradients` takes the gradient of the result, the names of the inputs whose gradients
+    are needed, and those inputs that it reads, by name, or `result`. It returns gradients by name.
 
     >>> def new_double(x: torch.Tensor) -> torch.Tensor:
     ...     return torch.empty_like(x)
@@ -91,8 +91,10 @@ def torch_operator(
         schema = torch.library.infer_schema(kernel, mutates_args=()).replace("*, ", "")
         inputs = tuple(inspect.signature(kernel).parameters)
 
-        def by_name(function: Callable[P, Any]) -> Callable[..., Any]:
-            return lambda *values: cast("Any", function)(**dict(zip(inputs, values, strict=True)))
+        def by_name(function: Callable[..., Any]) -> Callable[..., Any]:
+            read = _names_read(function, inputs)
+            places = [(name, inputs.index(name)) for name in read]
+            return lambda *values: function(**{name: values[place] for name, place in places})
 
         on_device = kernel if runs_anywhere else device_kernel
         call = register_operator(
@@ -116,6 +118,23 @@ def torch_operator(
         return call_by_name
 
     return register
+
+
+def _names_read(function: Callable[..., Any], inputs: Sequence[str]) -> list[str]:
+    """Return the names of the inputs that a function takes; raise `InternalError` for a parameter that is
+    none of them.
+
+    >>> _names_read(lambda y: y, ("x", "y")), _names_read(lambda **inputs: inputs, ("x", "y"))
+    (['y'], ['x', 'y'])
+    """
+    parameters = inspect.signature(function).parameters.values()
+    if any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters):
+        return [*inputs]
+    names = [parameter.name for parameter in parameters]
+    wrong = [name for name in names if name not in inputs]
+    if wrong:
+        raise InternalError(f"'{wrong[0]}' is not an input of the operator: {', '.join(inputs)}")
+    return names
 
 
 def new_like(name: str) -> Callable[..., torch.Tensor]:

@@ -46,14 +46,7 @@ CHUNK = 16384
 """Rows that are gathered before they are multiplied: with 32 features in float32 they have 2 megabytes."""
 
 
-def _new_sums(
-    x: torch.Tensor,
-    weights: torch.Tensor,
-    sources: torch.Tensor | None,
-    targets: torch.Tensor | None,
-    offsets: torch.Tensor,
-    rows: int,
-) -> torch.Tensor:
+def _new_sums(x: torch.Tensor, weights: torch.Tensor, rows: int) -> torch.Tensor:
     return x.new_empty((rows, weights.shape[2]))
 
 
@@ -104,13 +97,7 @@ def segment_sums(
     return products if targets is None else _sum_by_target(products, targets, rows)
 
 
-def _new_products(
-    x: torch.Tensor,
-    y: torch.Tensor,
-    sources: torch.Tensor | None,
-    targets: torch.Tensor | None,
-    offsets: torch.Tensor,
-) -> torch.Tensor:
+def _new_products(x: torch.Tensor, y: torch.Tensor, offsets: torch.Tensor) -> torch.Tensor:
     return x.new_empty((offsets.shape[0] - 1, x.shape[1], y.shape[1]))
 
 
