@@ -9,7 +9,7 @@ From the entry to the details, each of which imports only those after it:
 * `axes`: the axes of the destination, one file for each kind;
 * `coordinates`: the elements' coordinates along these axes;
 * `slots`, `fibers`: the slot of an element in its fiber; the lengths, offsets and coordinates of fibers;
-* `build_state`: the axes so far, and what kernels bind for each element;
+* `build_state`: the state after some axes, and what kernels bind for each element;
 * `source`: the loops over the elements of the source, and what is known about their order;
 * `kernels`: loop nests and statements of the IR, their arguments, and their compilation;
 * `recording`: the calls of a conversion, which are recorded while they are executed.

@@ -15,13 +15,15 @@ from gossamer_formats.axis_order import require_nested_axes
 from gossamer_formats.conversion.by_kernels.axes.compressed_axes import add_compressed
 from gossamer_formats.conversion.by_kernels.axes.dense_axes import add_dense_varied, add_fixed
 from gossamer_formats.conversion.by_kernels.axes.slot_axes import add_slots
-from gossamer_formats.conversion.by_kernels.build_state.destination_axes import (
-    AxisResult,
-    CompressedAxis,
-    DestinationAxes,
-    Requirements,
+from gossamer_formats.conversion.by_kernels.build_state.axis_queries import (
     coordinate_along,
     length_of_axis,
+)
+from gossamer_formats.conversion.by_kernels.build_state.build_state import (
+    AxisResult,
+    BuildState,
+    CompressedAxis,
+    Requirements,
     with_axis,
     with_bindings,
 )
@@ -110,33 +112,29 @@ def _built_storage(
     sizes = KnownSizes(description, destination.sizes)
     for expr, size in zip(shape_of(description), source.shape, strict=True):
         sizes.bind(expr, size)
-    axes = with_coordinates(DestinationAxes(source, loop, order, destination, requirements, sizes))
+    axes = with_coordinates(BuildState(source, loop, order, destination, requirements, sizes))
     for name in description.buffer.axes:
         axes = _with_next_axis(axes, axes.by_name[name])
     return run_last_kernel(axes, options)
 
 
-def _with_next_axis(destination_axes: DestinationAxes, axis: Axis) -> DestinationAxes:
+def _with_next_axis(state: BuildState, axis: Axis) -> BuildState:
     """Return the axes with the next one in the order of the buffer."""
     indptr, indices = indptr_of(axis), indices_of(axis)
-    if axis.name not in destination_axes.elements.coordinates and indices is None:
+    if axis.name not in state.elements.coordinates and indices is None:
         if integer_value(axis.length) != 1 or indptr is not None:
-            return with_axis(destination_axes, axis, add_slots(destination_axes, axis, indptr))
-        destination_axes = with_bindings(
-            destination_axes, ElementBindings({axis.name: AxisCoordinate(ZERO)})
-        )
-    return with_axis(destination_axes, axis, _axis_result(destination_axes, axis, indptr, indices))
+            return with_axis(state, axis, add_slots(state, axis, indptr))
+        state = with_bindings(state, ElementBindings({axis.name: AxisCoordinate(ZERO)}))
+    return with_axis(state, axis, _axis_result(state, axis, indptr, indices))
 
 
 def _axis_result(
-    destination_axes: DestinationAxes, axis: Axis, indptr: Indptr | None, indices: Indices | None
+    state: BuildState, axis: Axis, indptr: Indptr | None, indices: Indices | None
 ) -> AxisResult:
-    parent = destination_axes.axis_slots[axis.parent]
+    parent = state.axis_slots[axis.parent]
     if indices is not None:
-        return add_compressed(destination_axes, CompressedAxis(axis, indptr, indices, parent))
+        return add_compressed(state, CompressedAxis(axis, indptr, indices, parent))
     if indptr is not None:
-        return add_dense_varied(destination_axes, axis, indptr=indptr, parent=parent)
-    position = coordinate_along(destination_axes, axis.name)
-    return add_fixed(
-        destination_axes, axis, position=position, width=length_of_axis(destination_axes, axis)
-    )
+        return add_dense_varied(state, axis, indptr=indptr, parent=parent)
+    position = coordinate_along(state, axis.name)
+    return add_fixed(state, axis, position=position, width=length_of_axis(state, axis))

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from destination_axes_of import compressed, destination_axes_of, value_of
+from build_state_of import build_state_of, compressed, value_of
 from scipy import sparse
 
 from gossamer_formats import convert, from_scipy
 from gossamer_formats.conversion.by_kernels.axes.compressed_axes import add_compressed
 from gossamer_formats.conversion.by_kernels.axes.dense_axes import add_dense_varied, add_fixed
-from gossamer_formats.conversion.by_kernels.build_state.destination_axes import (
+from gossamer_formats.conversion.by_kernels.build_state.axis_queries import (
     coordinate_along,
     length_of_axis,
-    with_axis,
 )
+from gossamer_formats.conversion.by_kernels.build_state.build_state import with_axis
 from gossamer_ir.core.axis_kinds import indptr_of
 
 MATRIX = sparse.random_array((6, 9), density=0.4, format="csr", rng=4, dtype=np.float64)
@@ -22,7 +22,7 @@ MATRIX = sparse.random_array((6, 9), density=0.4, format="csr", rng=4, dtype=np.
 
 def built(source, destination, name, **parameters):
     """The axes before an axis, built, and the result of the axis."""
-    axes = destination_axes_of(
+    axes = build_state_of(
         convert(from_scipy(MATRIX), source).tensor.storage, destination, **parameters
     )
     for before in axes.description.buffer.axes:
@@ -62,7 +62,7 @@ def test_offsets_of_rows_are_those_of_scipy():
 
 
 def test_ragged_rows_end_at_their_last_element():
-    axes = destination_axes_of(from_scipy(MATRIX).storage, "ragged")
+    axes = build_state_of(from_scipy(MATRIX).storage, "ragged")
     outer, inner = (axes.by_name[name] for name in axes.description.buffer.axes)
     position = coordinate_along(axes, outer.name)
     fixed = add_fixed(axes, outer, position=position, width=length_of_axis(axes, outer))

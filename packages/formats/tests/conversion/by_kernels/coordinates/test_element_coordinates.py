@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from destination_axes_of import destination_axes_of, value_of
+from build_state_of import build_state_of, value_of
 from scipy import sparse
 
 from gossamer_formats import from_scipy
@@ -20,7 +20,7 @@ ROWS, COLUMNS = (each.reshape(-1) for each in np.indices(MATRIX.shape))
 
 def coordinates(destination, **parameters):
     """The coordinates of all elements that the matrix could have, by axis, and the lengths of the axes."""
-    axes = destination_axes_of(from_scipy(MATRIX).storage, destination, **parameters)
+    axes = build_state_of(from_scipy(MATRIX).storage, destination, **parameters)
     coordinates = axes.elements.coordinates
     logical = {"l0": ROWS, "l1": COLUMNS}
     values = {name: evaluate_arrays(each.value, logical) for name, each in coordinates.items()}

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from destination_axes_of import destination_axes_of, value_of
+from build_state_of import build_state_of, value_of
 from scipy import sparse
 
 from gossamer_formats import from_scipy
-from gossamer_formats.conversion.by_kernels.build_state.destination_axes import coordinate_along
+from gossamer_formats.conversion.by_kernels.build_state.axis_queries import coordinate_along
 from gossamer_formats.conversion.by_kernels.fibers.coordinate_tables import (
     MIN_TABLE,
     TABLE_FACTOR,
@@ -22,7 +22,7 @@ from gossamer_ir.traversal.walk import collect
 
 
 def axes_of(matrix, *, needs_one_kernel=False):
-    return destination_axes_of(from_scipy(matrix).storage, "csr", needs_one_kernel=needs_one_kernel)
+    return build_state_of(from_scipy(matrix).storage, "csr", needs_one_kernel=needs_one_kernel)
 
 
 MATRIX = sparse.csr_array(([1.0, 2.0, 3.0], ([0, 2, 2], [4, 1, 4])), shape=(3, 6))

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from destination_axes_of import destination_axes_of, value_of
+from build_state_of import build_state_of, value_of
 from scipy import sparse
 
 from gossamer_formats import Storage, from_scipy
-from gossamer_formats.conversion.by_kernels.build_state.destination_axes import coordinate_along
+from gossamer_formats.conversion.by_kernels.build_state.axis_queries import coordinate_along
 from gossamer_formats.conversion.by_kernels.build_state.element_bindings import AxisSlot
 from gossamer_formats.conversion.by_kernels.fibers.fiber_coordinates import fiber_coordinates
 from gossamer_formats.conversion.by_kernels.recording.conversion_errors import NotDirectError
@@ -19,7 +19,7 @@ MATRIX = sparse.random_array((8, 12), density=0.25, format="csr", rng=5, dtype=n
 
 def blocks_of(source):
     """The columns of blocks in each row of blocks, and their offsets."""
-    axes = destination_axes_of(source, "bsr", block_rows=2, block_columns=3)
+    axes = build_state_of(source, "bsr", block_rows=2, block_columns=3)
     parent = AxisSlot(coordinate_along(axes, "IO"), axes.elements.coordinates["IO"].length)
     listed = fiber_coordinates(axes, axes.by_name["JO"], parent, are_sorted=True)
     offsets, coordinates = (value_of(axes, each) for each in (listed.offsets, listed.coordinates))

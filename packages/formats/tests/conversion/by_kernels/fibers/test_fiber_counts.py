@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from destination_axes_of import destination_axes_of, value_of
+from build_state_of import build_state_of, value_of
 from scipy import sparse
 
 from gossamer_formats import Storage, from_scipy
-from gossamer_formats.conversion.by_kernels.build_state.destination_axes import coordinate_along
+from gossamer_formats.conversion.by_kernels.build_state.axis_queries import coordinate_along
 from gossamer_formats.conversion.by_kernels.build_state.element_bindings import ROOT_SLOT, AxisSlot
 from gossamer_formats.conversion.by_kernels.fibers.fiber_counts import (
     fiber_counts,
@@ -23,7 +23,7 @@ MATRIX = sparse.random_array((7, 9), density=0.4, format="csr", rng=3, dtype=np.
 
 def counts_of(source, destination, axis):
     """The number of elements at each coordinate of an axis, if `destination` has the others in a fiber."""
-    axes = destination_axes_of(source, destination)
+    axes = build_state_of(source, destination)
     length = axes.elements.coordinates[axis].length
     parent = AxisSlot(coordinate_along(axes, axis), length)
     (key,) = [name for name in axes.description.buffer.axes if name != axis]
@@ -56,16 +56,16 @@ def test_a_row_that_is_not_sorted_is_found(columns):
 
 
 def test_the_only_fiber_has_all_elements():
-    axes = destination_axes_of(from_scipy(MATRIX).storage, "coo")
+    axes = build_state_of(from_scipy(MATRIX).storage, "coo")
     counts = fiber_counts(axes, ROOT_SLOT, ["I0", "I1"])
     assert value_of(axes, counts).tolist() == [MATRIX.nnz]
 
 
 def test_what_is_known_about_the_order_of_rows():
-    by_rows = destination_axes_of(from_scipy(MATRIX).storage, "csr")
+    by_rows = build_state_of(from_scipy(MATRIX).storage, "csr")
     assert is_sorted(by_rows, ["J"])
     assert is_grouped(by_rows, by_rows.by_name["J"])
-    by_columns = destination_axes_of(from_scipy(MATRIX).storage, "csc")
+    by_columns = build_state_of(from_scipy(MATRIX).storage, "csc")
     inner = by_columns.description.buffer.axes[-1]
     assert is_sorted(by_columns, [inner])
     assert not is_grouped(by_columns, by_columns.by_name[inner])

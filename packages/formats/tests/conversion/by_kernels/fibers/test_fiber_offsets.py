@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from destination_axes_of import destination_axes_of, value_of
+from build_state_of import build_state_of, value_of
 from scipy import sparse
 
 from gossamer_formats import from_scipy
@@ -22,7 +22,7 @@ from gossamer_ir.core.build import index, index_var
 
 def axes_of_csr():
     matrix = sparse.csr_array(np.eye(3, dtype=np.float32))
-    return destination_axes_of(from_scipy(matrix).storage, "csc")
+    return build_state_of(from_scipy(matrix).storage, "csc")
 
 
 def test_lengths_of_a_narrow_dtype_are_summed_in_that_of_the_offsets():

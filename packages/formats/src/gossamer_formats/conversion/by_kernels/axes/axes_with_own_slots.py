@@ -7,17 +7,17 @@ from typing import NamedTuple
 
 import numpy as np
 
+from gossamer_formats.conversion.by_kernels.build_state.axis_queries import axes_after
+from gossamer_formats.conversion.by_kernels.build_state.build_state import (
+    AxisResult,
+    BuildState,
+    CompressedAxis,
+)
 from gossamer_formats.conversion.by_kernels.build_state.built_storage import (
     AppendedAxis,
     BuiltStorage,
     StoredCoordinate,
     ValueSlots,
-)
-from gossamer_formats.conversion.by_kernels.build_state.destination_axes import (
-    AxisResult,
-    CompressedAxis,
-    DestinationAxes,
-    axes_after,
 )
 from gossamer_formats.conversion.by_kernels.build_state.element_bindings import (
     AxisSlot,
@@ -60,42 +60,40 @@ class _FiberElements(NamedTuple):
 
 
 def stored_coordinate(
-    destination_axes: DestinationAxes, new: CompressedAxis, *, has_unused: bool = False
+    state: BuildState, new: CompressedAxis, *, has_unused: bool = False
 ) -> StoredCoordinate:
     """Return the coordinates along an axis, which the last kernel stores."""
-    length = destination_axes.sizes.value(new.axis.length)
+    length = state.sizes.value(new.axis.length)
     largest, unused = (length, length) if has_unused else (length - 1, None)
     return StoredCoordinate(new.name, new.indices.handle, largest, unused)
 
 
-def add_own_slots(destination_axes: DestinationAxes, new: CompressedAxis) -> AxisResult:
+def add_own_slots(state: BuildState, new: CompressedAxis) -> AxisResult:
     """Return an axis with a slot for each element."""
     axis, indptr = new.axis, new.indptr
     keys = [
         axis.name,
-        *(other.name for other in axes_after(destination_axes, axis) if indices_of(other)),
+        *(other.name for other in axes_after(state, axis) if indices_of(other)),
     ]
-    are_sequence = new.parent.size.value == 1 or is_grouped(destination_axes, axis)
-    elements = _FiberElements(keys, are_sequence and is_sorted(destination_axes, keys))
-    counts_values = destination_axes.loop.counts_values
+    are_sequence = new.parent.size.value == 1 or is_grouped(state, axis)
+    elements = _FiberElements(keys, are_sequence and is_sorted(state, keys))
+    counts_values = state.loop.counts_values
     # Appending is tried first: it needs no query, since the last kernel counts what it stores.
-    if elements.are_sequence and not counts_values and _takes_any_count(destination_axes, new):
-        return _append(destination_axes, new)
+    if elements.are_sequence and not counts_values and _takes_any_count(state, new):
+        return _append(state, new)
     # A list has no offsets, and its size follows from the elements; the width of other fibers is that of all.
-    if indptr is None and is_unknown_list(destination_axes, axis):
-        return _add_list(destination_axes, new, elements)
+    if indptr is None and is_unknown_list(state, axis):
+        return _add_list(state, new, elements)
     if indptr is None:
-        return _add_slots_of_width(destination_axes, new, elements)
+        return _add_slots_of_width(state, new, elements)
     # Slots are value indices, so that the source and the destination may share arrays.
     if elements.are_sequence and counts_values:
-        return _source_axis(
-            destination_axes, new, storage=_offsets_in_order(destination_axes, indptr, new.parent)
-        )
-    return _scatter(destination_axes, new, indptr, keys)
+        return _source_axis(state, new, storage=_offsets_in_order(state, indptr, new.parent))
+    return _scatter(state, new, indptr, keys)
 
 
 def _result(
-    destination_axes: DestinationAxes,
+    state: BuildState,
     new: CompressedAxis,
     slot: AxisSlot,
     *,
@@ -104,80 +102,74 @@ def _result(
     storage: BuiltStorage | None = None,
 ) -> AxisResult:
     """Return an axis whose coordinates the last kernel stores, in a slot for each element."""
-    stored = stored_coordinate(destination_axes, new, has_unused=not slots.are_filled)
+    stored = stored_coordinate(state, new, has_unused=not slots.are_filled)
     stored_storage = BuiltStorage(stored=(stored,), slots=slots._replace(are_own=True))
     return AxisResult(
         slot, elements or ElementBindings(), (storage or BuiltStorage()).extend(stored_storage)
     )
 
 
-def _takes_any_count(destination_axes: DestinationAxes, new: CompressedAxis) -> bool:
+def _takes_any_count(state: BuildState, new: CompressedAxis) -> bool:
     """Return whether an axis may have any number of slots, which stand one after the other."""
     # Extra storage begins after the last slot, which must be known before values are stored.
-    if destination_axes.description.buffer.extra_storage:
+    if state.description.buffer.extra_storage:
         return False
     if new.indptr is None:
-        return is_unknown_list(destination_axes, new.axis)
-    return new.indptr.nnz is None or not destination_axes.sizes.is_known(new.indptr.nnz)
+        return is_unknown_list(state, new.axis)
+    return new.indptr.nnz is None or not state.sizes.is_known(new.indptr.nnz)
 
 
-def _append(destination_axes: DestinationAxes, new: CompressedAxis) -> AxisResult:
+def _append(state: BuildState, new: CompressedAxis) -> AxisResult:
     """Return an axis to which the last kernel appends the elements."""
     appended = AppendedAxis(new.axis, new.indptr, new.parent)
-    size = Size(destination_axes.loop.size.expr, destination_axes.source.value_count)
+    size = Size(state.loop.size.expr, state.source.value_count)
     slot = AxisSlot(index_var(f"slot_{new.name}"), size)
-    return _result(
-        destination_axes, new, slot, slots=ValueSlots(are_filled=True, appended=appended)
-    )
+    return _result(state, new, slot, slots=ValueSlots(are_filled=True, appended=appended))
 
 
 def _scatter(
-    destination_axes: DestinationAxes, new: CompressedAxis, indptr: Indptr, keys: Sequence[str]
+    state: BuildState, new: CompressedAxis, indptr: Indptr, keys: Sequence[str]
 ) -> AxisResult:
     """Return an axis whose fibers are filled side by side."""
-    axis, parent, count = new.axis, new.parent, destination_axes.source.value_count
+    axis, parent, count = new.axis, new.parent, state.source.value_count
     filled = ValueSlots(are_filled=True)
     # If each value is an element, the number of slots is known before they are counted, so that one kernel
     # counts and fills them. Unless they are known to be sorted, a query must check them first.
-    if destination_axes.loop.visits_all and is_sorted(destination_axes, keys):
-        counted = counted_slot(destination_axes, axis, indptr=indptr, parent=parent)
-        slot = sized_slot(destination_axes, axis, counted.slot, count)
+    if state.loop.visits_all and is_sorted(state, keys):
+        counted = counted_slot(state, axis, indptr=indptr, parent=parent)
+        slot = sized_slot(state, axis, counted.slot, count)
         slots = filled._replace(are_listed=counted.is_listed)
         return _result(
-            destination_axes,
+            state,
             new,
             slot,
             slots=slots,
             elements=counted.elements,
             storage=counted.storage,
         )
-    counts = fiber_counts(destination_axes, parent, keys)
-    offsets = offsets_from_lengths(destination_axes, indptr, lengths=counts, most=count)
-    starts = destination_axes.recorder.compute(starts_of, offsets.array)
-    taken = take_next(destination_axes, axis.name, fiber=parent, starts=starts)
-    slot = sized_slot(destination_axes, axis, taken.value, offsets.total)
+    counts = fiber_counts(state, parent, keys)
+    offsets = offsets_from_lengths(state, indptr, lengths=counts, most=count)
+    starts = state.recorder.compute(starts_of, offsets.array)
+    taken = take_next(state, axis.name, fiber=parent, starts=starts)
+    slot = sized_slot(state, axis, taken.value, offsets.total)
     elements = ElementBindings(stmts=taken.stmts)
-    return _result(
-        destination_axes, new, slot, slots=filled, elements=elements, storage=offsets.storage
-    )
+    return _result(state, new, slot, slots=filled, elements=elements, storage=offsets.storage)
 
 
-def _add_list(
-    destination_axes: DestinationAxes, new: CompressedAxis, elements: _FiberElements
-) -> AxisResult:
+def _add_list(state: BuildState, new: CompressedAxis, elements: _FiberElements) -> AxisResult:
     """Return an axis whose only fiber has all elements."""
-    axis, parent, recorder = new.axis, new.parent, destination_axes.recorder
-    _require_slots_of_values(destination_axes, parent)
-    if elements.are_sequence and destination_axes.loop.counts_values:
-        counts = list_size(axis, destination_axes.source.value_count)
-        return _source_axis(destination_axes, new, storage=BuiltStorage(slot_counts=counts))
-    count = recorder.compute(sum_of, fiber_counts(destination_axes, parent, elements.keys))
+    axis, parent, recorder = new.axis, new.parent, state.recorder
+    _require_slots_of_values(state, parent)
+    if elements.are_sequence and state.loop.counts_values:
+        counts = list_size(axis, state.source.value_count)
+        return _source_axis(state, new, storage=BuiltStorage(slot_counts=counts))
+    count = recorder.compute(sum_of, fiber_counts(state, parent, elements.keys))
     starts = recorder.compute(np.zeros, 1, np.int64)
-    taken = take_next(destination_axes, axis.name, fiber=parent, starts=starts)
+    taken = take_next(state, axis.name, fiber=parent, starts=starts)
     return _result(
-        destination_axes,
+        state,
         new,
-        sized_slot(destination_axes, axis, taken.value, count),
+        sized_slot(state, axis, taken.value, count),
         slots=ValueSlots(are_filled=True),
         elements=ElementBindings(stmts=taken.stmts),
         storage=BuiltStorage(slot_counts=list_size(axis, count)),
@@ -185,36 +177,36 @@ def _add_list(
 
 
 def _add_slots_of_width(
-    destination_axes: DestinationAxes, new: CompressedAxis, elements: _FiberElements
+    state: BuildState, new: CompressedAxis, elements: _FiberElements
 ) -> AxisResult:
     """Return an axis with fibers of equal width."""
-    axis, parent, recorder = new.axis, new.parent, destination_axes.recorder
-    counts = fiber_counts(destination_axes, parent, elements.keys)
+    axis, parent, recorder = new.axis, new.parent, state.recorder
+    counts = fiber_counts(state, parent, elements.keys)
     longest = recorder.decide(longest_of, counts)
-    width = destination_axes.sizes.bind(width_of(axis), longest)
+    width = state.sizes.bind(width_of(axis), longest)
     if longest > width:
         # NumPy says which fiber has too many.
         raise NotDirectError("a fiber has too many elements")
-    _require_slots_of_values(destination_axes, parent)
+    _require_slots_of_values(state, parent)
     # Without padding, slots need not be initialized, and may be those of the source.
     is_whole = recorder.decide(_are_all, counts, width)
-    if is_whole and elements.are_sequence and destination_axes.loop.counts_values:
-        return _source_axis(destination_axes, new)
+    if is_whole and elements.are_sequence and state.loop.counts_values:
+        return _source_axis(state, new)
     starts = recorder.compute(_starts_of_rows, parent.size.value, width)
-    taken = take_next(destination_axes, axis.name, fiber=parent, starts=starts)
+    taken = take_next(state, axis.name, fiber=parent, starts=starts)
     slots = product_value(recorder, parent.size.value, width)
     return _result(
-        destination_axes,
+        state,
         new,
-        sized_slot(destination_axes, axis, taken.value, slots),
+        sized_slot(state, axis, taken.value, slots),
         slots=ValueSlots(are_filled=is_whole),
         elements=ElementBindings(stmts=taken.stmts),
     )
 
 
-def _require_slots_of_values(destination_axes: DestinationAxes, parent: AxisSlot) -> None:
+def _require_slots_of_values(state: BuildState, parent: AxisSlot) -> None:
     """Raise `NotDirectError` if the values of a fiber are not in its slots: an axis is not an ancestor."""
-    if parent != destination_axes.value_slot:
+    if parent != state.value_slot:
         raise NotDirectError("the values have other slots than the axis")
 
 
@@ -227,21 +219,17 @@ def _starts_of_rows(rows: int, width: int) -> Array:
 
 
 def _source_axis(
-    destination_axes: DestinationAxes, new: CompressedAxis, *, storage: BuiltStorage | None = None
+    state: BuildState, new: CompressedAxis, *, storage: BuiltStorage | None = None
 ) -> AxisResult:
     """Return an axis whose slots are those of the values of the source."""
-    size = Size(destination_axes.loop.size.expr, destination_axes.source.value_count)
+    size = Size(state.loop.size.expr, state.source.value_count)
     slots = ValueSlots(are_of_source=True, are_filled=True)
-    return _result(destination_axes, new, AxisSlot(VALUE_INDEX, size), slots=slots, storage=storage)
+    return _result(state, new, AxisSlot(VALUE_INDEX, size), slots=slots, storage=storage)
 
 
-def _offsets_in_order(
-    destination_axes: DestinationAxes, indptr: Indptr, parent: AxisSlot
-) -> BuiltStorage:
+def _offsets_in_order(state: BuildState, indptr: Indptr, parent: AxisSlot) -> BuiltStorage:
     """Return the first slot of each fiber, if slots are those of the values of the source."""
-    ends = new_ends(destination_axes, parent)
-    run_query(
-        destination_axes, [store_end(parent.slot, add(VALUE_INDEX, ONE), ends.dtype)], {ENDS: ends}
-    )
-    offsets = destination_axes.recorder.compute(offsets_of_ends, ends.array)
-    return fiber_offsets(destination_axes, indptr, offsets=offsets, dtype=ends.dtype).storage
+    ends = new_ends(state, parent)
+    run_query(state, [store_end(parent.slot, add(VALUE_INDEX, ONE), ends.dtype)], {ENDS: ends})
+    offsets = state.recorder.compute(offsets_of_ends, ends.array)
+    return fiber_offsets(state, indptr, offsets=offsets, dtype=ends.dtype).storage

@@ -4,11 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from gossamer_formats.conversion.by_kernels.build_state.destination_axes import (
-    AxisResult,
-    DestinationAxes,
-    coordinate_along,
-)
+from gossamer_formats.conversion.by_kernels.build_state.axis_queries import coordinate_along
+from gossamer_formats.conversion.by_kernels.build_state.build_state import AxisResult, BuildState
 from gossamer_formats.conversion.by_kernels.build_state.element_bindings import AxisSlot
 from gossamer_formats.conversion.by_kernels.build_state.run_query import run_query
 from gossamer_formats.conversion.by_kernels.fibers.fiber_offsets import dense_fibers
@@ -21,14 +18,12 @@ from gossamer_ir.core.build import ONE, add
 from gossamer_ir.nodes import Axis, Expr, Load, Store
 
 
-def add_fixed(
-    destination_axes: DestinationAxes, axis: Axis, *, position: Expr, width: Size
-) -> AxisResult:
+def add_fixed(state: BuildState, axis: Axis, *, position: Expr, width: Size) -> AxisResult:
     """Return an axis with `width` slots in each fiber, of which the element takes the one at `position`."""
-    parent, values = destination_axes.axis_slots[axis.parent], destination_axes.value_slot
+    parent, values = state.axis_slots[axis.parent], state.value_slot
 
     def within(name: str, outer: AxisSlot) -> AxisSlot:
-        return slot_within(destination_axes, name, outer=outer, position=position, width=width)
+        return slot_within(state, name, outer=outer, position=position, width=width)
 
     slot = within(f"N_{axis.name}", parent)
     # The values have an axis more than this one if an axis before is not its ancestor.
@@ -37,14 +32,14 @@ def add_fixed(
 
 
 def add_dense_varied(
-    destination_axes: DestinationAxes, axis: Axis, *, indptr: Indptr, parent: AxisSlot
+    state: BuildState, axis: Axis, *, indptr: Indptr, parent: AxisSlot
 ) -> AxisResult:
     """Return an axis with fibers up to the largest coordinate."""
-    coordinate, recorder = coordinate_along(destination_axes, axis.name), destination_axes.recorder
+    coordinate, recorder = coordinate_along(state, axis.name), state.recorder
     lengths = recorder.compute(np.zeros, parent.size.value, np.int64)
     longer = operation("max", Load("LENGTH", (parent.slot,), "int64"), add(coordinate, ONE))
     query = {"LENGTH": ArrayArgument(lengths, "int64", (parent.size.expr,))}
-    run_query(destination_axes, [Store("LENGTH", (parent.slot,), longer)], query)
-    first, offsets = dense_fibers(destination_axes, axis, indptr=indptr, lengths=lengths)
-    slot = sized_slot(destination_axes, axis, add(first, coordinate), offsets.total)
+    run_query(state, [Store("LENGTH", (parent.slot,), longer)], query)
+    first, offsets = dense_fibers(state, axis, indptr=indptr, lengths=lengths)
+    slot = sized_slot(state, axis, add(first, coordinate), offsets.total)
     return AxisResult(slot, storage=offsets.storage)

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
+from gossamer_formats.conversion.by_kernels.build_state.build_state import AxisResult, BuildState
 from gossamer_formats.conversion.by_kernels.build_state.built_storage import (
     BuiltStorage,
     ValueSlots,
-)
-from gossamer_formats.conversion.by_kernels.build_state.destination_axes import (
-    AxisResult,
-    DestinationAxes,
 )
 from gossamer_formats.conversion.by_kernels.build_state.element_bindings import (
     AxisCoordinate,
@@ -26,23 +23,21 @@ from gossamer_ir.core.build import add
 from gossamer_ir.nodes import Axis
 
 
-def add_slots(destination_axes: DestinationAxes, axis: Axis, indptr: Indptr | None) -> AxisResult:
+def add_slots(state: BuildState, axis: Axis, indptr: Indptr | None) -> AxisResult:
     """Return an axis that does not occur in the map. The compressed axis below takes the elements of a group
     by their ranks, in sub-fibers of its width."""
     # Left to NumPy, which computes the longest fiber before it stores any.
     if indptr is None:
         raise NotDirectError("the number of slots is the same in all fibers")
-    parent = destination_axes.axis_slots[axis.parent]
-    below = sub_fibers_below(destination_axes, axis, parent)
+    parent = state.axis_slots[axis.parent]
+    below = sub_fibers_below(state, axis, parent)
     ranks = below.ranks
-    lengths = destination_axes.recorder.compute(
-        most_sub_fibers, ranks.counts, parent.size.value, below.width
-    )
-    first, offsets = dense_fibers(destination_axes, axis, indptr=indptr, lengths=lengths)
+    lengths = state.recorder.compute(most_sub_fibers, ranks.counts, parent.size.value, below.width)
+    first, offsets = dense_fibers(state, axis, indptr=indptr, lengths=lengths)
     coordinates = ElementBindings({axis.name: AxisCoordinate(below.sub_fiber)})
     slot_storage = BuiltStorage(slots=ValueSlots(are_own=ranks.are_own))
     return AxisResult(
-        sized_slot(destination_axes, axis, add(first, below.sub_fiber), offsets.total),
+        sized_slot(state, axis, add(first, below.sub_fiber), offsets.total),
         below.bindings.extend(coordinates),
         offsets.storage.extend(slot_storage),
     )

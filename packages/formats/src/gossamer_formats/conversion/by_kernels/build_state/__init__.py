@@ -1,1 +1,1 @@
-"""The axes of a destination that were added so far, and what kernels bind for them."""
+"""The state of building the storage of a destination axis by axis, and what kernels bind for each element."""

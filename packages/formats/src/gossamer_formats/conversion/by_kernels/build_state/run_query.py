@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from gossamer_formats.conversion.by_kernels.build_state.destination_axes import DestinationAxes
+from gossamer_formats.conversion.by_kernels.build_state.build_state import BuildState
 from gossamer_formats.conversion.by_kernels.kernels.kernel_call import run_kernel
 from gossamer_formats.conversion.by_kernels.kernels.loop_nest import Tail
 from gossamer_formats.conversion.by_kernels.recording.conversion_errors import NotDirectError
@@ -13,7 +13,7 @@ from gossamer_ir.nodes import Stmt
 
 
 def run_query(
-    destination_axes: DestinationAxes,
+    state: BuildState,
     stmts: Sequence[Stmt],
     arguments: Mapping[str, Any],
     *,
@@ -27,8 +27,8 @@ def run_query(
     Raises `NotDirectError` if there may be only one kernel.
     """
     # Each kernel would compare all values with zero again: elements that are left out are collected first.
-    if destination_axes.requirements.needs_one_kernel:
+    if state.requirements.needs_one_kernel:
         raise NotDirectError("a query needs a kernel of its own")
-    loops = destination_axes.loop.around([*destination_axes.elements.stmts, *stmts], tail)
-    body = [*destination_axes.elements.starts, *before, *loops, *after]
-    run_kernel(destination_axes.recorder, body, {**destination_axes.arguments.by_name, **arguments})
+    loops = state.loop.around([*state.elements.stmts, *stmts], tail)
+    body = [*state.elements.starts, *before, *loops, *after]
+    run_kernel(state.recorder, body, {**state.arguments.by_name, **arguments})

@@ -5,13 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import prod
 
+from gossamer_formats.conversion.by_kernels.build_state.build_state import BuildState, with_bindings
 from gossamer_formats.conversion.by_kernels.build_state.built_storage import (
     BuiltStorage,
     IndexArray,
-)
-from gossamer_formats.conversion.by_kernels.build_state.destination_axes import (
-    DestinationAxes,
-    with_bindings,
 )
 from gossamer_formats.conversion.by_kernels.build_state.element_bindings import (
     AxisCoordinate,
@@ -33,33 +30,33 @@ from gossamer_ir.nodes import Axis, Expr, Load, Var
 
 
 def with_contents(
-    destination_axes: DestinationAxes, load: Load, *, solved: Solved, size: Size, low: int
-) -> DestinationAxes:
+    state: BuildState, load: Load, *, solved: Solved, size: Size, low: int
+) -> BuildState:
     """Rank the contents of an index array, which are integers from `low`, and return the axes with the
     coordinates that index them.
 
     Where some of these are known, as those of the blocks that choose columns, the contents are ranked for
     each of them.
     """
-    indexing = indexing_axes(destination_axes.description, load)
-    known_names = [name for name in indexing if name in destination_axes.elements.coordinates]
+    indexing = indexing_axes(state.description, load)
+    known_names = [name for name in indexing if name in state.elements.coordinates]
     is_prefix = len(known_names) < len(indexing) and known_names == [*indexing[: len(known_names)]]
-    if not is_prefix or (known_names and load.buffer in destination_axes.destination.orders):
+    if not is_prefix or (known_names and load.buffer in state.destination.orders):
         raise NotDirectError("an index array is not indexed by known coordinates first")
     value = solved.value
     if low:
-        value = sub(value, destination_axes.arguments.integer(f"low_{load.buffer}", low).expr)
+        value = sub(value, state.arguments.integer(f"low_{load.buffer}", low).expr)
     contents = ArrayContents(load.buffer, solved, value, size, low)
     ranked = (
-        rank_in_groups(destination_axes, contents, known_names)
+        rank_in_groups(state, contents, known_names)
         if known_names
-        else ranked_contents(destination_axes, contents)
+        else ranked_contents(state, contents)
     )
     rank = index_var(f"rank_{load.buffer}")
-    unknown = [destination_axes.by_name[name] for name in indexing[len(known_names) :]]
-    coordinates = _digits(destination_axes, unknown, rank, ranked.total)
+    unknown = [state.by_name[name] for name in indexing[len(known_names) :]]
+    coordinates = _digits(state, unknown, rank, ranked.total)
     dimensions = dimensions_of(solved.value).union(
-        *(destination_axes.elements.coordinates[name].dimensions for name in known_names)
+        *(state.elements.coordinates[name].dimensions for name in known_names)
     )
     elements = ElementBindings(
         {
@@ -68,30 +65,26 @@ def with_contents(
         },
         stmts=(let(rank.name, ranked.rank),),
     )
-    buffer = next(
-        array for array in destination_axes.description.index_arrays if array.name == load.buffer
-    )
-    entries = prod(destination_axes.sizes.value(size) for size in buffer.shape)
+    buffer = next(array for array in state.description.index_arrays if array.name == load.buffer)
+    entries = prod(state.sizes.value(size) for size in buffer.shape)
     array = IndexArray(ranked.array(entries), "int64")
-    return with_bindings(
-        destination_axes, elements, BuiltStorage({buffer.handle or buffer.name: array})
-    )
+    return with_bindings(state, elements, BuiltStorage({buffer.handle or buffer.name: array}))
 
 
 def _digits(
-    destination_axes: DestinationAxes, indexing: Sequence[Axis], value: Expr, total: int
+    state: BuildState, indexing: Sequence[Axis], value: Expr, total: int
 ) -> dict[str, Expr]:
     """Return the digits of a value: the coordinates along axes, of which the last varies fastest."""
     digits: dict[str, Expr] = {}
     for axis in reversed(indexing[1:]):
-        length = destination_axes.sizes.value(axis.length)
+        length = state.sizes.value(axis.length)
         if length == 1:
             digits[axis.name] = ZERO
             continue
-        size = destination_axes.arguments.constant(f"w_{axis.name}", length)
+        size = state.arguments.constant(f"w_{axis.name}", length)
         digits[axis.name] = binary("floormod", value, size.expr)
         value, total = floordiv(value, size.expr), -(-total // length)
-    if destination_axes.sizes.bind(indexing[0].length, total) < total:
+    if state.sizes.bind(indexing[0].length, total) < total:
         raise NotDirectError("there are more contents than entries")
     digits[indexing[0].name] = value
     return digits

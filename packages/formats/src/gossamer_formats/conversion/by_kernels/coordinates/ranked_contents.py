@@ -8,11 +8,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gossamer_formats.conversion.by_kernels.build_state.destination_axes import (
-    DestinationAxes,
+from gossamer_formats.conversion.by_kernels.build_state.axis_queries import (
     coordinate_along,
     length_of_axis,
 )
+from gossamer_formats.conversion.by_kernels.build_state.build_state import BuildState
 from gossamer_formats.conversion.by_kernels.build_state.element_bindings import ROOT_SLOT
 from gossamer_formats.conversion.by_kernels.build_state.run_query import run_query
 from gossamer_formats.conversion.by_kernels.fibers.coordinate_tables import (
@@ -59,47 +59,45 @@ class RankedContents(NamedTuple):
     array: Callable[[int], RecordedValue]
 
 
-def ranked_contents(destination_axes: DestinationAxes, contents: ArrayContents) -> RankedContents:
+def ranked_contents(state: BuildState, contents: ArrayContents) -> RankedContents:
     """Return the ranks among all contents."""
     name, size, low = contents.buffer, contents.size, contents.low
-    require_table(destination_axes, size.value)
-    listed = _list_contents(destination_axes, contents)
-    from_low = destination_axes.recorder.compute(np.subtract, listed, low) if low else listed
-    total = destination_axes.recorder.decide(size_of, listed)
+    require_table(state, size.value)
+    listed = _list_contents(state, contents)
+    from_low = state.recorder.compute(np.subtract, listed, low) if low else listed
+    total = state.recorder.decide(size_of, listed)
     rank = rank_in_table(
-        destination_axes,
+        state,
         name,
         value=contents.value,
         listed=from_low,
         size=size,
         lists_all=total == size.value,
     )
-    return RankedContents(
-        rank, total, partial(_array_of_listed, destination_axes, contents, listed)
-    )
+    return RankedContents(rank, total, partial(_array_of_listed, state, contents, listed))
 
 
-def _list_contents(destination_axes: DestinationAxes, contents: ArrayContents) -> RecordedValue:
+def _list_contents(state: BuildState, contents: ArrayContents) -> RecordedValue:
     """Return the contents in the order of the format, or those that occur in ascending order."""
-    recorder, (name, solved, value, size, low) = destination_axes.recorder, contents
-    if name not in destination_axes.destination.orders:
-        ascending = occurring(destination_axes, value, size)
+    recorder, (name, solved, value, size, low) = state.recorder, contents
+    if name not in state.destination.orders:
+        ascending = occurring(state, value, size)
         return recorder.compute(np.add, ascending, low) if low else ascending
     counts = None
     if solved.extent is not None:
         counts = recorder.compute(np.zeros, size.value, np.int64)
         at = index_var("at_")
         counted = {"COUNT": ArrayArgument(counts, "int64", (size.expr,))}
-        run_query(destination_axes, [let(at.name, value), increment("COUNT", at, "int64")], counted)
-    return recorder.compute(listed_contents, destination_axes.destination, name, counts)
+        run_query(state, [let(at.name, value), increment("COUNT", at, "int64")], counted)
+    return recorder.compute(listed_contents, state.destination, name, counts)
 
 
 def _array_of_listed(
-    destination_axes: DestinationAxes, contents: ArrayContents, listed: RecordedValue, entries: int
+    state: BuildState, contents: ArrayContents, listed: RecordedValue, entries: int
 ) -> RecordedValue:
     unused = unused_content(contents.solved)
-    return destination_axes.recorder.compute(
-        _listed_array, destination_axes.description, contents.buffer, listed, entries, unused
+    return state.recorder.compute(
+        _listed_array, state.description, contents.buffer, listed, entries, unused
     )
 
 
@@ -110,48 +108,48 @@ def _listed_array(
 
 
 def rank_in_groups(
-    destination_axes: DestinationAxes, contents: ArrayContents, known_names: Sequence[str]
+    state: BuildState, contents: ArrayContents, known_names: Sequence[str]
 ) -> RankedContents:
     """Return the ranks among the contents of elements with the same coordinates along some axes, in ascending
     order: those of the columns that a block of rows chooses."""
-    name, recorder = contents.buffer, destination_axes.recorder
+    name, recorder = contents.buffer, state.recorder
     # Values of all entries would have to differ, which NumPy checks.
-    if declares_distinct(destination_axes.description, name):
+    if declares_distinct(state.description, name):
         raise NotDirectError("the contents of groups must be distinct")
     group = ROOT_SLOT
     for axis in known_names:
         group = slot_within(
-            destination_axes,
+            state,
             f"N_{name}_{axis}",
             outer=group,
-            position=coordinate_along(destination_axes, axis),
-            width=length_of_axis(destination_axes, destination_axes.by_name[axis]),
+            position=coordinate_along(state, axis),
+            width=length_of_axis(state, state.by_name[axis]),
         )
     entry = slot_within(
-        destination_axes,
+        state,
         f"N_{name}_each",
         outer=group,
         position=contents.value,
         width=contents.size,
     )
-    require_table(destination_axes, entry.size.value)
+    require_table(state, entry.size.value)
     marks = recorder.compute(np.zeros, entry.size.value, np.uint8)
     marked = {"MARK": ArrayArgument(marks, "uint8", (entry.size.expr,))}
-    run_query(destination_axes, [store("MARK", entry.slot, ONE, "uint8")], marked)
+    run_query(state, [store("MARK", entry.slot, ONE, "uint8")], marked)
     rows = recorder.compute(_rows, marks, contents.size.value)
     ranks = recorder.compute(_ranks_in_rows, rows)
     table = f"RANK_TABLE_{name}"
-    destination_axes.arguments.array(table, ranks, "int32", entry.size.expr)
+    state.arguments.array(table, ranks, "int32", entry.size.expr)
     total = recorder.decide(longest_of, recorder.compute(_counts_of_rows, rows))
     rank = load(table, entry.slot, "int32")
-    return RankedContents(rank, total, partial(_array_of_rows, destination_axes, contents, rows))
+    return RankedContents(rank, total, partial(_array_of_rows, state, contents, rows))
 
 
 def _array_of_rows(
-    destination_axes: DestinationAxes, contents: ArrayContents, rows: RecordedValue, entries: int
+    state: BuildState, contents: ArrayContents, rows: RecordedValue, entries: int
 ) -> RecordedValue:
     unused = unused_content(contents.solved)
-    return destination_axes.recorder.compute(_marked_values, rows, entries, contents.low, unused)
+    return state.recorder.compute(_marked_values, rows, entries, contents.low, unused)
 
 
 def _rows(marks: Array, width: int) -> Array:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from gossamer_formats.conversion.by_kernels.build_state.destination_axes import DestinationAxes
+from gossamer_formats.conversion.by_kernels.build_state.build_state import BuildState
 from gossamer_formats.conversion.by_kernels.build_state.run_query import run_query
 from gossamer_formats.conversion.by_kernels.kernels.kernel_call import ArrayArgument
 from gossamer_formats.conversion.by_kernels.kernels.shared_arguments import Size
@@ -23,14 +23,12 @@ MIN_TABLE = 2**16
 """The size up to which every table is made."""
 
 
-def require_table(destination_axes: DestinationAxes, size: int | RecordedValue) -> None:
+def require_table(state: BuildState, size: int | RecordedValue) -> None:
     """Raise `NotDirectError` if a table of a size would be too large."""
     # Decided without the source, so that the recording is the same for all tensors of the kind.
     if isinstance(size, int) and size <= MIN_TABLE:
         return
-    if not destination_axes.recorder.decide(
-        _is_suitable, size, destination_axes.source.value_count
-    ):
+    if not state.recorder.decide(_is_suitable, size, state.source.value_count):
         raise NotDirectError("a table of all coordinates would be too large")
 
 
@@ -38,16 +36,16 @@ def _is_suitable(size: int, value_count: int) -> bool:
     return size <= max(MIN_TABLE, TABLE_FACTOR * value_count)
 
 
-def occurring(destination_axes: DestinationAxes, value: Expr, size: Size) -> RecordedValue:
+def occurring(state: BuildState, value: Expr, size: Size) -> RecordedValue:
     """Return the values less than a size that occur among the elements, in ascending order."""
-    marks = destination_axes.recorder.compute(np.zeros, size.value, np.uint8)
+    marks = state.recorder.compute(np.zeros, size.value, np.uint8)
     marked = {"MARK": ArrayArgument(marks, "uint8", (size.expr,))}
-    run_query(destination_axes, [store("MARK", value, ONE, "uint8")], marked)
-    return destination_axes.recorder.compute(np.flatnonzero, marks)
+    run_query(state, [store("MARK", value, ONE, "uint8")], marked)
+    return state.recorder.compute(np.flatnonzero, marks)
 
 
 def rank_in_table(
-    destination_axes: DestinationAxes,
+    state: BuildState,
     name: str,
     *,
     value: Expr,
@@ -60,9 +58,9 @@ def rank_in_table(
     If the list has all values, their ranks are distinct, too; others have rank 0.
     """
     table = f"RANK_TABLE_{name}"
-    ranks = destination_axes.recorder.compute(_ranks_of_listed, listed, size.value)
+    ranks = state.recorder.compute(_ranks_of_listed, listed, size.value)
     facts = (Distinct(table),) if lists_all else ()
-    destination_axes.arguments.array(table, ranks, "int32", size.expr, facts)
+    state.arguments.array(table, ranks, "int32", size.expr, facts)
     return load(table, value, "int32")
 
 

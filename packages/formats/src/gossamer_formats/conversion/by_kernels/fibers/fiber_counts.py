@@ -6,12 +6,12 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from gossamer_formats.conversion.by_kernels.build_state.destination_axes import (
-    DestinationAxes,
+from gossamer_formats.conversion.by_kernels.build_state.axis_queries import (
     axes_before,
     coordinate_along,
     logical_dimension,
 )
+from gossamer_formats.conversion.by_kernels.build_state.build_state import BuildState
 from gossamer_formats.conversion.by_kernels.build_state.element_bindings import AxisSlot
 from gossamer_formats.conversion.by_kernels.build_state.run_query import run_query
 from gossamer_formats.conversion.by_kernels.fibers.coordinate_tables import require_table
@@ -42,28 +42,26 @@ from gossamer_ir.nodes import Axis, Load, Stmt
 from gossamer_ir.support.arrays import Array
 
 
-def fiber_counts(
-    destination_axes: DestinationAxes, parent: AxisSlot, keys: Sequence[str]
-) -> RecordedValue:
+def fiber_counts(state: BuildState, parent: AxisSlot, keys: Sequence[str]) -> RecordedValue:
     """Return how many elements each fiber has.
 
     Within a fiber, elements must be sorted by the coordinates of some axes, and distinct. Raises
     `NotDirectError` (`needs_order`).
     """
-    require_table(destination_axes, parent.size.value)
-    if not is_sorted(destination_axes, keys):
-        return _count_and_check(destination_axes, parent, keys)
-    if parent.size.value == 1 and destination_axes.loop.visits_all:
-        return destination_axes.recorder.compute(single_count, destination_axes.source.value_count)
-    counts = no_counts(destination_axes, parent)
+    require_table(state, parent.size.value)
+    if not is_sorted(state, keys):
+        return _count_and_check(state, parent, keys)
+    if parent.size.value == 1 and state.loop.visits_all:
+        return state.recorder.compute(single_count, state.source.value_count)
+    counts = no_counts(state, parent)
     query = {"COUNT": ArrayArgument(counts, "int32", (parent.size.expr,))}
-    run_query(destination_axes, [increment("COUNT", parent.slot, "int32")], query)
+    run_query(state, [increment("COUNT", parent.slot, "int32")], query)
     return counts
 
 
-def no_counts(destination_axes: DestinationAxes, parent: AxisSlot) -> RecordedValue:
+def no_counts(state: BuildState, parent: AxisSlot) -> RecordedValue:
     """Return a number for each fiber, 0 at first."""
-    return destination_axes.recorder.compute(np.zeros, parent.size.value, np.int32)
+    return state.recorder.compute(np.zeros, parent.size.value, np.int32)
 
 
 def single_count(count: int) -> Array:
@@ -71,55 +69,47 @@ def single_count(count: int) -> Array:
     return np.array([count])
 
 
-def is_sorted(destination_axes: DestinationAxes, keys: Sequence[str]) -> bool:
+def is_sorted(state: BuildState, keys: Sequence[str]) -> bool:
     """Return whether the elements of a fiber are known to be sorted by their coordinates along axes.
 
     The other logical coordinates are those of the fiber. Raises `UnsortedFibersError` if they would be sorted
     if the fibers of the source were.
     """
-    if not destination_axes.requirements.requires_order:
+    if not state.requirements.requires_order:
         return True
-    dimensions = _logical_dimensions(destination_axes, keys)
+    dimensions = _logical_dimensions(state, keys)
     if dimensions is None:
         return False
-    if not can_ascend(destination_axes.order, dimensions):
+    if not can_ascend(state.order, dimensions):
         return False
-    if not ascends(destination_axes.order, dimensions):
+    if not ascends(state.order, dimensions):
         raise UnsortedFibersError("the fibers of the source are not sorted")
     return True
 
 
-def is_grouped(destination_axes: DestinationAxes, axis: Axis) -> bool:
+def is_grouped(state: BuildState, axis: Axis) -> bool:
     """Return whether the elements of each fiber of an axis are known to be together, in the order of the
     fibers."""
-    outer = [
-        name
-        for name in axes_before(destination_axes, axis)
-        if coordinate_along(destination_axes, name) != ZERO
-    ]
-    dimensions = _logical_dimensions(destination_axes, outer)
-    return dimensions is not None and is_grouped_by(destination_axes.order, dimensions)
+    outer = [name for name in axes_before(state, axis) if coordinate_along(state, name) != ZERO]
+    dimensions = _logical_dimensions(state, outer)
+    return dimensions is not None and is_grouped_by(state.order, dimensions)
 
 
-def _logical_dimensions(
-    destination_axes: DestinationAxes, names: Sequence[str]
-) -> list[int] | None:
+def _logical_dimensions(state: BuildState, names: Sequence[str]) -> list[int] | None:
     """Return the logical dimensions that have the coordinates along axes; None if one has none."""
-    dimensions_or_none = [logical_dimension(destination_axes, name) for name in names]
+    dimensions_or_none = [logical_dimension(state, name) for name in names]
     dimensions = [dimension for dimension in dimensions_or_none if dimension is not None]
     return dimensions if len(dimensions) == len(dimensions_or_none) else None
 
 
-def _count_and_check(
-    destination_axes: DestinationAxes, parent: AxisSlot, keys: Sequence[str]
-) -> RecordedValue:
+def _count_and_check(state: BuildState, parent: AxisSlot, keys: Sequence[str]) -> RecordedValue:
     if len(keys) > 1:
         raise NotDirectError("elements are not in order", needs_order=True)
-    recorder, size = destination_axes.recorder, parent.size
-    counts = no_counts(destination_axes, parent)
+    recorder, size = state.recorder, parent.size
+    counts = no_counts(state, parent)
     lasts = recorder.compute(np.full, size.value, -1, np.int64)
     flag = recorder.compute(np.zeros, 1, np.uint8)
-    coordinate, fiber = coordinate_along(destination_axes, keys[0]), index_var("g_")
+    coordinate, fiber = coordinate_along(state, keys[0]), index_var("g_")
     is_after = compare("gt", coordinate, Load("LAST", (fiber,), "int64"))
     stmts: list[Stmt] = [
         let(fiber.name, parent.slot),
@@ -128,7 +118,7 @@ def _count_and_check(
         increment("COUNT", fiber, "int32"),
     ]
     run_query(
-        destination_axes,
+        state,
         stmts,
         {
             "COUNT": ArrayArgument(counts, "int32", (size.expr,)),

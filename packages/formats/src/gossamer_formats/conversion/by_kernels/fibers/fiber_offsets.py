@@ -6,11 +6,11 @@ from typing import NamedTuple
 
 import numpy as np
 
+from gossamer_formats.conversion.by_kernels.build_state.build_state import BuildState
 from gossamer_formats.conversion.by_kernels.build_state.built_storage import (
     BuiltStorage,
     IndexArray,
 )
-from gossamer_formats.conversion.by_kernels.build_state.destination_axes import DestinationAxes
 from gossamer_formats.conversion.by_kernels.build_state.element_bindings import AxisSlot
 from gossamer_formats.conversion.by_kernels.kernels.kernel_call import ArrayArgument
 from gossamer_formats.conversion.by_kernels.kernels.statements import load, store
@@ -39,80 +39,70 @@ class FiberOffsets(NamedTuple):
 
 
 def offsets_from_lengths(
-    destination_axes: DestinationAxes,
+    state: BuildState,
     indptr: Indptr,
     *,
     lengths: RecordedValue,
     most: RecordedValue,
 ) -> FiberOffsets:
     """Return the offsets of fibers with known lengths; there are at most `most` slots."""
-    dtype = destination_axes.recorder.decide(native_index_dtype, most)
-    offsets = destination_axes.recorder.compute(offsets_of_lengths, lengths, dtype)
-    return fiber_offsets(destination_axes, indptr, offsets=offsets, dtype=dtype)
+    dtype = state.recorder.decide(native_index_dtype, most)
+    offsets = state.recorder.compute(offsets_of_lengths, lengths, dtype)
+    return fiber_offsets(state, indptr, offsets=offsets, dtype=dtype)
 
 
 def dense_fibers(
-    destination_axes: DestinationAxes, axis: Axis, *, indptr: Indptr, lengths: RecordedValue
+    state: BuildState, axis: Axis, *, indptr: Indptr, lengths: RecordedValue
 ) -> tuple[Expr, FiberOffsets]:
     """Return the first slot of the element's fiber, and the offsets, of an axis that stores no coordinates;
     the longest fiber is as long as the axis.
 
     Raises `NotDirectError` if one is longer.
     """
-    longest = destination_axes.recorder.decide(longest_of, lengths)
-    if destination_axes.sizes.bind(axis.length, longest) < longest:
+    longest = state.recorder.decide(longest_of, lengths)
+    if state.sizes.bind(axis.length, longest) < longest:
         raise NotDirectError("a fiber is too long")
-    most = destination_axes.recorder.compute(sum_of, lengths)
-    offsets = offsets_from_lengths(destination_axes, indptr, lengths=lengths, most=most)
-    return first_slot(
-        destination_axes, axis, offsets=offsets, parent=destination_axes.axis_slots[axis.parent]
-    ), offsets
+    most = state.recorder.compute(sum_of, lengths)
+    offsets = offsets_from_lengths(state, indptr, lengths=lengths, most=most)
+    return first_slot(state, axis, offsets=offsets, parent=state.axis_slots[axis.parent]), offsets
 
 
-def first_slot(
-    destination_axes: DestinationAxes, axis: Axis, *, offsets: FiberOffsets, parent: AxisSlot
-) -> Expr:
+def first_slot(state: BuildState, axis: Axis, *, offsets: FiberOffsets, parent: AxisSlot) -> Expr:
     """Pass offsets to the kernels, and return the first slot of the element's fiber."""
     name, size = f"OFFSETS_{axis.name}", add(parent.size.expr, ONE)
-    destination_axes.arguments.array(name, offsets.array, offsets.dtype, size)
+    state.arguments.array(name, offsets.array, offsets.dtype, size)
     return load(name, parent.slot, offsets.dtype)
 
 
 def fiber_offsets(
-    destination_axes: DestinationAxes, indptr: Indptr, *, offsets: RecordedValue, dtype: str
+    state: BuildState, indptr: Indptr, *, offsets: RecordedValue, dtype: str
 ) -> FiberOffsets:
     """Return the offsets of fibers whose array is complete."""
-    total = destination_axes.recorder.compute(total_of, offsets)
+    total = state.recorder.compute(total_of, offsets)
     array = IndexArray(offsets, dtype, total)
-    storage = BuiltStorage(
-        {indptr.handle: array}, slot_counts=slot_total(destination_axes, indptr, total)
-    )
+    storage = BuiltStorage({indptr.handle: array}, slot_counts=slot_total(state, indptr, total))
     return FiberOffsets(offsets, dtype, total, storage)
 
 
-def slot_total(
-    destination_axes: DestinationAxes, indptr: Indptr, total: RecordedValue
-) -> dict[str, RecordedValue]:
+def slot_total(state: BuildState, indptr: Indptr, total: RecordedValue) -> dict[str, RecordedValue]:
     """Return the size that is the number of all slots of an axis whose fibers vary, if it is not given.
 
     Raises `NotDirectError` if it is given and differs.
     """
     if indptr.nnz is None:
         return {}
-    if isinstance(indptr.nnz, Var) and not destination_axes.sizes.is_known(indptr.nnz):
+    if isinstance(indptr.nnz, Var) and not state.sizes.is_known(indptr.nnz):
         return {indptr.nnz.name: total}
-    if not destination_axes.recorder.decide(
-        _are_equal, total, destination_axes.sizes.value(indptr.nnz)
-    ):
+    if not state.recorder.decide(_are_equal, total, state.sizes.value(indptr.nnz)):
         raise NotDirectError("the number of slots differs from the one that is given")
     return {}
 
 
-def is_unknown_list(destination_axes: DestinationAxes, axis: Axis) -> bool:
+def is_unknown_list(state: BuildState, axis: Axis) -> bool:
     """Return whether the only fiber of an axis may have any number of slots, which becomes a size."""
     width = None if is_varied(axis) else width_of(axis)
-    is_unknown = isinstance(width, Var) and not destination_axes.sizes.is_known(width)
-    return is_unknown and is_list(destination_axes.description, axis)
+    is_unknown = isinstance(width, Var) and not state.sizes.is_known(width)
+    return is_unknown and is_list(state.description, axis)
 
 
 def list_size(axis: Axis, count: RecordedValue) -> dict[str, RecordedValue]:
@@ -143,15 +133,11 @@ ENDS = "ENDS"
 """The array in which kernels store the ends of fibers; its first element is the start of the first fiber."""
 
 
-def new_ends(
-    destination_axes: DestinationAxes, fibers: AxisSlot, dtype: str | None = None
-) -> ArrayArgument:
+def new_ends(state: BuildState, fibers: AxisSlot, dtype: str | None = None) -> ArrayArgument:
     """Return the array of ends before any is known; by default, each value of the source may have a slot."""
     if dtype is None:
-        dtype = destination_axes.recorder.decide(
-            native_index_dtype, destination_axes.source.value_count
-        )
-    ends = destination_axes.recorder.compute(_no_ends, fibers.size.value, dtype)
+        dtype = state.recorder.decide(native_index_dtype, state.source.value_count)
+    ends = state.recorder.compute(_no_ends, fibers.size.value, dtype)
     return ArrayArgument(ends, dtype, (add(fibers.size.expr, ONE),))
 
 

@@ -6,10 +6,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gossamer_formats.conversion.by_kernels.build_state.destination_axes import (
-    DestinationAxes,
-    coordinate_along,
-)
+from gossamer_formats.conversion.by_kernels.build_state.axis_queries import coordinate_along
+from gossamer_formats.conversion.by_kernels.build_state.build_state import BuildState
 from gossamer_formats.conversion.by_kernels.build_state.element_bindings import (
     AxisSlot,
     ElementBindings,
@@ -42,14 +40,12 @@ class FiberRank(NamedTuple):
 
 
 def rank_in_fiber(
-    destination_axes: DestinationAxes, axis: Axis, *, parent: AxisSlot, fibers: MarkedFibers
+    state: BuildState, axis: Axis, *, parent: AxisSlot, fibers: MarkedFibers
 ) -> FiberRank:
     """Return the rank of an element's coordinate within its fiber."""
     if fibers.slots is not None:
-        return _rank_of_slot(
-            destination_axes, axis, parent=parent, fibers=fibers, slots=fibers.slots
-        )
-    name, recorder, arguments = axis.name, destination_axes.recorder, destination_axes.arguments
+        return _rank_of_slot(state, axis, parent=parent, fibers=fibers, slots=fibers.slots)
+    name, recorder, arguments = axis.name, state.recorder, state.arguments
     count = arguments.integer(f"N_listed_{name}", fibers.total)
     table = recorder.compute(_table_size, fibers.coordinates)
     ranks = recorder.compute(np.empty, table, np.int32)
@@ -70,9 +66,7 @@ def rank_in_fiber(
         let(fiber.name, parent.slot),
         let(first.name, load(f"STARTS_{name}", fiber, "int32")),
         when(compare("ne", fiber, load_local(last)), [store_local(last, fiber), set_ranks]),
-        let(
-            rank.name, load(f"RANK_{name}", coordinate_along(destination_axes, axis.name), "int32")
-        ),
+        let(rank.name, load(f"RANK_{name}", coordinate_along(state, axis.name), "int32")),
     )
     return FiberRank(
         rank, first, ElementBindings(stmts=stmts, starts=define_local(last, index(-1)))
@@ -80,7 +74,7 @@ def rank_in_fiber(
 
 
 def _rank_of_slot(
-    destination_axes: DestinationAxes,
+    state: BuildState,
     axis: Axis,
     *,
     parent: AxisSlot,
@@ -88,11 +82,11 @@ def _rank_of_slot(
     slots: RecordedValue,
 ) -> FiberRank:
     """Return the rank of a slot that an array has for each element."""
-    name, arguments = axis.name, destination_axes.arguments
+    name, arguments = axis.name, state.arguments
     count = arguments.integer(f"N_listed_{name}", fibers.total).expr
     arguments.array(f"STARTS_{name}", fibers.offsets, "int32", add(parent.size.expr, ONE))
     facts = (InRange(f"SLOTS_{name}", ZERO, count),)
-    arguments.array(f"SLOTS_{name}", slots, "int32", destination_axes.loop.size.expr, facts)
+    arguments.array(f"SLOTS_{name}", slots, "int32", state.loop.size.expr, facts)
     first, rank = index_var(f"b_{name}"), index_var(f"r_{name}")
     slot = load(f"SLOTS_{name}", VALUE_INDEX, "int32")
     stmts = (

@@ -11,11 +11,11 @@ from typing import Any
 
 import numpy as np
 
-from gossamer_formats.conversion.by_kernels.build_state.destination_axes import (
-    DestinationAxes,
+from gossamer_formats.conversion.by_kernels.build_state.axis_queries import (
     coordinate_along,
     length_of_axis,
 )
+from gossamer_formats.conversion.by_kernels.build_state.build_state import BuildState
 from gossamer_formats.conversion.by_kernels.build_state.element_bindings import AxisSlot
 from gossamer_formats.conversion.by_kernels.build_state.run_query import run_query
 from gossamer_formats.conversion.by_kernels.fibers.fiber_counts import no_counts
@@ -55,17 +55,17 @@ _FIBER, _AT = index_var("g"), index_var("e")
 
 
 def gathered_fibers(
-    destination_axes: DestinationAxes, axis: Axis, parent: AxisSlot, *, are_sorted: bool
+    state: BuildState, axis: Axis, parent: AxisSlot, *, are_sorted: bool
 ) -> MarkedFibers:
     """Return the distinct coordinates along an axis in each fiber, with the slots of elements."""
-    recorder, size = destination_axes.recorder, destination_axes.source.value_count
+    recorder, size = state.recorder, state.source.value_count
     arguments = {
-        **destination_axes.arguments.by_name,
-        **_gather_fibers(destination_axes, axis, parent),
+        **state.arguments.by_name,
+        **_gather_fibers(state, axis, parent),
     }
-    length = length_of_axis(destination_axes, axis)
-    ends = new_ends(destination_axes, parent, "int32")
-    listed, count = _listed_coordinates(destination_axes, parent, arguments, ends, length=length)
+    length = length_of_axis(state, axis)
+    ends = new_ends(state, parent, "int32")
+    listed, count = _listed_coordinates(state, parent, arguments, ends, length=length)
     coordinates = recorder.compute(first_elements, listed, count)
     if are_sorted:
         sort_fibers(recorder, (coordinates, count), "int32", (ends.array, "int32"))
@@ -77,14 +77,14 @@ def gathered_fibers(
         "STARTS": ArrayArgument(ends.array, "int32", ends.shape),
         "LISTED": ArrayArgument(coordinates, "int32", (index_var("count"),)),
         "RANK": ArrayArgument(ranks, "int32", (length.expr,)),
-        "SLOTS": ArrayArgument(slots, "int32", (destination_axes.loop.size.expr,)),
+        "SLOTS": ArrayArgument(slots, "int32", (state.loop.size.expr,)),
     }
     run_kernel(recorder, _assigning(parent.size.expr), {**arguments, **results})
     return MarkedFibers(ends.array, coordinates, count, slots)
 
 
 def _listed_coordinates(
-    destination_axes: DestinationAxes,
+    state: BuildState,
     parent: AxisSlot,
     arguments: Mapping[str, Any],
     ends: ArrayArgument,
@@ -93,10 +93,10 @@ def _listed_coordinates(
 ) -> tuple[Any, Any]:
     """Return an array that begins with the distinct coordinates of all fibers, and their number. The ends of
     fibers are stored in `ends`."""
-    recorder = destination_axes.recorder
+    recorder = state.recorder
     totals = recorder.compute(np.zeros, 1, np.int64)
     # The number is not known before: each element may have a coordinate of its own.
-    capacity = recorder.compute(list_capacity, destination_axes.source.value_count)
+    capacity = recorder.compute(list_capacity, state.source.value_count)
     listed = recorder.compute(np.empty, capacity, np.int32)
     marks = recorder.compute(np.zeros, length.value, np.int32)
     results = {
@@ -110,25 +110,23 @@ def _listed_coordinates(
     return listed, recorder.compute(first_of, totals)
 
 
-def _gather_fibers(
-    destination_axes: DestinationAxes, axis: Axis, parent: AxisSlot
-) -> dict[str, ArrayArgument]:
+def _gather_fibers(state: BuildState, axis: Axis, parent: AxisSlot) -> dict[str, ArrayArgument]:
     """Return the coordinates and value indices of elements fiber by fiber, and the offsets of fibers."""
     recorder, count, fibers = (
-        destination_axes.recorder,
-        destination_axes.source.value_count,
+        state.recorder,
+        state.source.value_count,
         parent.size.expr,
     )
-    counts = no_counts(destination_axes, parent)
+    counts = no_counts(state, parent)
     query = {"COUNT": ArrayArgument(counts, "int32", (fibers,))}
-    run_query(destination_axes, [increment("COUNT", parent.slot, "int32")], query)
+    run_query(state, [increment("COUNT", parent.slot, "int32")], query)
     offsets = recorder.compute(offsets_of_lengths, counts, "int32")
     starts = recorder.compute(starts_of, offsets)
     new_arrays = {
         "COORDINATES": recorder.compute(np.empty, count, np.int32),
         "ELEMENTS": recorder.compute(np.empty, count, np.int32),
     }
-    size = destination_axes.loop.size.expr
+    size = state.loop.size.expr
     gathered = {name: ArrayArgument(array, "int32", (size,)) for name, array in new_arrays.items()}
     # A copy: these advance in place, and the offsets are needed afterwards.
     next_slots = recorder.compute(np.copy, starts)
@@ -137,11 +135,11 @@ def _gather_fibers(
         let(fiber.name, parent.slot),
         let(at.name, load("NEXT", fiber, "int32")),
         store("NEXT", fiber, add(at, ONE), "int32"),
-        store("COORDINATES", at, coordinate_along(destination_axes, axis.name), "int32"),
+        store("COORDINATES", at, coordinate_along(state, axis.name), "int32"),
         store("ELEMENTS", at, VALUE_INDEX, "int32"),
     ]
     taken = {"NEXT": ArrayArgument(next_slots, "int32", (fibers,))}
-    run_query(destination_axes, stmts, {**taken, **gathered})
+    run_query(state, stmts, {**taken, **gathered})
     return {**gathered, "OFFSETS": ArrayArgument(offsets, "int32", (add(fibers, ONE),))}
 
 

@@ -11,12 +11,12 @@ from typing import NamedTuple
 import numpy as np
 
 from gossamer_formats.axis_order import ancestors
-from gossamer_formats.conversion.by_kernels.build_state.destination_axes import (
-    DestinationAxes,
+from gossamer_formats.conversion.by_kernels.build_state.axis_queries import (
     coordinate_along,
     has_full_ancestors,
     length_of_axis,
 )
+from gossamer_formats.conversion.by_kernels.build_state.build_state import BuildState
 from gossamer_formats.conversion.by_kernels.build_state.element_bindings import (
     AxisCoordinate,
     AxisSlot,
@@ -69,7 +69,7 @@ class MarkedFibers(NamedTuple):
 
 
 def marked_fibers(
-    destination_axes: DestinationAxes, axis: Axis, parent: AxisSlot, *, lists_slots: bool
+    state: BuildState, axis: Axis, parent: AxisSlot, *, lists_slots: bool
 ) -> MarkedFibers | None:
     """Return the distinct coordinates along an axis in each fiber: sorted, or in the order in which they are
     found, with the slots of elements. None if elements of a fiber are not together.
@@ -77,16 +77,16 @@ def marked_fibers(
     Raises `NotDirectError` (`needs_order`) if it is known before that they are scattered.
     """
     # Known from the declarations: sorting first is then faster than a pass that is likely to fail.
-    if _are_scattered(destination_axes, axis, parent):
+    if _are_scattered(state, axis, parent):
         raise NotDirectError("elements of a fiber are scattered", needs_order=True)
-    recorder, size = destination_axes.recorder, destination_axes.source.value_count
-    require_table(destination_axes, length_of_axis(destination_axes, axis).value)
-    require_table(destination_axes, parent.size.value)
+    recorder, size = state.recorder, state.source.value_count
+    require_table(state, length_of_axis(state, axis).value)
+    require_table(state, parent.size.value)
     # Marks, slots and coordinates are of int32, half the memory of int64: more elements are left to NumPy.
     if not recorder.decide(_fits, size):
         raise NotDirectError("there are too many elements")
-    lists = _new_lists(destination_axes, parent, lists_slots=lists_slots)
-    _run_marking(destination_axes, axis, parent=parent, lists=lists)
+    lists = _new_lists(state, parent, lists_slots=lists_slots)
+    _run_marking(state, axis, parent=parent, lists=lists)
     if recorder.decide(_is_begun_again, lists.totals.array):
         return None
     count = recorder.compute(first_of, lists.totals.array)
@@ -117,8 +117,8 @@ class _Lists(NamedTuple):
     slots: ArrayArgument | None
 
 
-def _new_lists(destination_axes: DestinationAxes, parent: AxisSlot, *, lists_slots: bool) -> _Lists:
-    recorder, value_count = destination_axes.recorder, destination_axes.source.value_count
+def _new_lists(state: BuildState, parent: AxisSlot, *, lists_slots: bool) -> _Lists:
+    recorder, value_count = state.recorder, state.source.value_count
     capacity = recorder.compute(list_capacity, value_count)
     coordinates = recorder.compute(np.empty, capacity, np.int32)
     totals = recorder.compute(np.zeros, 3, np.int64)
@@ -126,23 +126,21 @@ def _new_lists(destination_axes: DestinationAxes, parent: AxisSlot, *, lists_slo
     slots = None
     if lists_slots:
         of_elements = recorder.compute(np.empty, value_count, np.int32)
-        slots = ArrayArgument(of_elements, "int32", (destination_axes.loop.size.expr,))
+        slots = ArrayArgument(of_elements, "int32", (state.loop.size.expr,))
     return _Lists(
         capacity,
         ArrayArgument(coordinates, "int32", (index_var("capacity"),)),
         ArrayArgument(begins, "int32", (parent.size.expr,)),
-        new_ends(destination_axes, parent, "int32"),
+        new_ends(state, parent, "int32"),
         ArrayArgument(totals, "int64", (index(3),)),
         slots,
     )
 
 
-def _run_marking(
-    destination_axes: DestinationAxes, axis: Axis, *, parent: AxisSlot, lists: _Lists
-) -> None:
+def _run_marking(state: BuildState, axis: Axis, *, parent: AxisSlot, lists: _Lists) -> None:
     """Run the kernel that lists the coordinate of an element unless it is marked in its fiber."""
-    length = length_of_axis(destination_axes, axis)
-    marks = destination_axes.recorder.compute(np.zeros, length.value, np.int32)
+    length = length_of_axis(state, axis)
+    marks = state.recorder.compute(np.zeros, length.value, np.int32)
     arguments = {
         "capacity": lists.capacity,
         "MARK": ArrayArgument(marks, "int32", (length.expr,)),
@@ -153,17 +151,15 @@ def _run_marking(
     }
     if lists.slots is not None:
         arguments["SLOTS"] = lists.slots
-    are_together = _are_together(destination_axes, axis)
+    are_together = _are_together(state, axis)
     end = store_end(parent.slot, load_local("TOTAL"), "int32")
     stmts = [
         *_begin_fiber(parent, may_go_back=not are_together),
-        *mark_coordinate(
-            coordinate_along(destination_axes, axis.name), lists_slots=lists.slots is not None
-        ),
+        *mark_coordinate(coordinate_along(state, axis.name), lists_slots=lists.slots is not None),
     ]
     tail = None
-    if are_together and has_full_ancestors(destination_axes, axis):
-        tail = hoist(destination_axes.loop.nest, destination_axes.elements.stmts, end)
+    if are_together and has_full_ancestors(state, axis):
+        tail = hoist(state.loop.nest, state.elements.stmts, end)
     else:
         stmts.append(end)
     results = ("TOTAL", "BACKWARDS", "AGAIN")
@@ -171,7 +167,7 @@ def _run_marking(
         store("TOTALS", index(number), load_local(name)) for number, name in enumerate(results)
     ]
     before = [stmt for name in (*results, "LAST", "BEGIN") for stmt in define_local(name, ZERO)]
-    run_query(destination_axes, stmts, arguments, before=before, after=total_stores, tail=tail)
+    run_query(state, stmts, arguments, before=before, after=total_stores, tail=tail)
 
 
 def _begin_fiber(parent: AxisSlot, *, may_go_back: bool) -> list[Stmt]:
@@ -216,29 +212,28 @@ def mark_coordinate(coordinate: Expr, *, lists_slots: bool) -> list[Stmt]:
     return stmts
 
 
-def _are_together(destination_axes: DestinationAxes, axis: Axis) -> bool:
+def _are_together(state: BuildState, axis: Axis) -> bool:
     """Return whether the elements of each fiber are known to be together, in the order of the fibers: the
     elements are sorted by a logical coordinate, with which the slot of the fiber ascends."""
-    values = [coordinate.value for coordinate in _coordinates_of_fiber(destination_axes, axis)]
-    dimensions = _dimensions_of_fiber(destination_axes, axis)
+    values = [coordinate.value for coordinate in _coordinates_of_fiber(state, axis)]
+    dimensions = _dimensions_of_fiber(state, axis)
     match [value for value in values if value != ZERO]:
         case [Var() as var] | [Binary(op="floordiv", lhs=Var() as var, rhs=Const())]:
             is_logical = [var] == [logical_var(dimension) for dimension in dimensions]
-            return is_logical and is_grouped_by(destination_axes.order, [*dimensions])
+            return is_logical and is_grouped_by(state.order, [*dimensions])
     return False
 
 
-def _dimensions_of_fiber(destination_axes: DestinationAxes, axis: Axis) -> frozenset[int]:
+def _dimensions_of_fiber(state: BuildState, axis: Axis) -> frozenset[int]:
     return frozenset().union(
-        *(coordinate.dimensions for coordinate in _coordinates_of_fiber(destination_axes, axis))
+        *(coordinate.dimensions for coordinate in _coordinates_of_fiber(state, axis))
     )
 
 
-def _coordinates_of_fiber(destination_axes: DestinationAxes, axis: Axis) -> list[AxisCoordinate]:
+def _coordinates_of_fiber(state: BuildState, axis: Axis) -> list[AxisCoordinate]:
     """Return the coordinates along the axes above one. That along an axis of slots is not known yet."""
     outer_coordinates = [
-        destination_axes.elements.coordinates.get(name)
-        for name in ancestors(destination_axes.by_name, axis.name)
+        state.elements.coordinates.get(name) for name in ancestors(state.by_name, axis.name)
     ]
     return [coordinate for coordinate in outer_coordinates if coordinate is not None]
 
@@ -270,15 +265,15 @@ def first_elements(listed: Array, count: int) -> Array:
     return listed[:count]
 
 
-def _are_scattered(destination_axes: DestinationAxes, axis: Axis, parent: AxisSlot) -> bool:
+def _are_scattered(state: BuildState, axis: Axis, parent: AxisSlot) -> bool:
     """Return whether the outermost loop varies a coordinate on which the fiber of an element does not depend:
     then hardly any fiber has its elements together."""
-    of_fiber = _dimensions_of_fiber(destination_axes, axis)
+    of_fiber = _dimensions_of_fiber(state, axis)
     is_single = parent.size.value == 1 or all(
-        destination_axes.source.shape[dimension] == 1 for dimension in of_fiber
+        state.source.shape[dimension] == 1 for dimension in of_fiber
     )
     return (
         not is_single
-        and bool(destination_axes.order.digits)
-        and destination_axes.order.digits[0].dimension not in of_fiber
+        and bool(state.order.digits)
+        and state.order.digits[0].dimension not in of_fiber
     )

@@ -8,13 +8,11 @@ from typing import NamedTuple
 import numpy as np
 from msgspec.structs import replace
 
+from gossamer_formats.conversion.by_kernels.build_state.axis_queries import has_full_ancestors
+from gossamer_formats.conversion.by_kernels.build_state.build_state import BuildState
 from gossamer_formats.conversion.by_kernels.build_state.built_storage import (
     AppendedAxis,
     BuiltStorage,
-)
-from gossamer_formats.conversion.by_kernels.build_state.destination_axes import (
-    DestinationAxes,
-    has_full_ancestors,
 )
 from gossamer_formats.conversion.by_kernels.build_state.element_bindings import AxisSlot
 from gossamer_formats.conversion.by_kernels.fibers.fiber_offsets import (
@@ -48,7 +46,7 @@ class AppendedElements(NamedTuple):
 
 
 def append_elements(
-    destination_axes: DestinationAxes,
+    state: BuildState,
     appended: AppendedAxis,
     *,
     stores: Sequence[Stmt],
@@ -56,48 +54,48 @@ def append_elements(
 ) -> AppendedElements:
     """Run the last kernel, which appends elements to an axis."""
     axis, indptr, parent = appended
-    recorder = destination_axes.recorder
+    recorder = state.recorder
     totals = recorder.compute(np.zeros, 1, np.int64)
     all_arguments = {**arguments, "TOTALS": ArrayArgument(totals, "int64", (ONE,))}
     if indptr is None:
-        _run(destination_axes, axis, stores=stores, arguments=all_arguments, tail=None)
+        _run(state, axis, stores=stores, arguments=all_arguments, tail=None)
         total = recorder.compute(first_of, totals)
         return AppendedElements(total, BuiltStorage(slot_counts=list_size(axis, total)))
     # Ends, not lengths: they are the offsets of the next fibers already if each fiber stores one.
-    ends = new_ends(destination_axes, parent)
-    tail = _tail(destination_axes, axis, store_end(parent.slot, load_local(TOTAL), ends.dtype))
-    _run(destination_axes, axis, stores=stores, arguments={**all_arguments, ENDS: ends}, tail=tail)
+    ends = new_ends(state, parent)
+    tail = _tail(state, axis, store_end(parent.slot, load_local(TOTAL), ends.dtype))
+    _run(state, axis, stores=stores, arguments={**all_arguments, ENDS: ends}, tail=tail)
     total = recorder.compute(first_of, totals)
     offsets = ends.array
-    if not _ends_each_fiber(destination_axes, parent, tail):
+    if not _ends_each_fiber(state, parent, tail):
         offsets = recorder.compute(offsets_of_ends, offsets)
-    storage = fiber_offsets(destination_axes, indptr, offsets=offsets, dtype=ends.dtype).storage
+    storage = fiber_offsets(state, indptr, offsets=offsets, dtype=ends.dtype).storage
     return AppendedElements(total, storage)
 
 
 def _run(
-    destination_axes: DestinationAxes,
+    state: BuildState,
     axis: Axis,
     *,
     stores: Sequence[Stmt],
     arguments: Mapping[str, ArrayArgument],
     tail: Tail | None,
 ) -> None:
-    if append_in_parallel(destination_axes, axis, stores=stores, arguments=arguments, tail=tail):
+    if append_in_parallel(state, axis, stores=stores, arguments=arguments, tail=tail):
         return
-    loops = append_loops(destination_axes, axis, stores, tail)
-    starts = (*destination_axes.elements.starts, *define_local(TOTAL, ZERO))
+    loops = append_loops(state, axis, stores, tail)
+    starts = (*state.elements.starts, *define_local(TOTAL, ZERO))
     body = [*starts, *loops, store("TOTALS", ZERO, load_local(TOTAL))]
-    run_kernel(destination_axes.recorder, body, {**destination_axes.arguments.by_name, **arguments})
+    run_kernel(state.recorder, body, {**state.arguments.by_name, **arguments})
 
 
-def _tail(destination_axes: DestinationAxes, axis: Axis, stmt: Store) -> Tail:
+def _tail(state: BuildState, axis: Axis, stmt: Store) -> Tail:
     """Return the statement that stores the end of a fiber, after as many inner loops as possible."""
-    loop = destination_axes.loop
+    loop = state.loop
     innermost = depth_of_loops(loop.nest)
     tail = Tail(stmt, innermost)
-    if has_full_ancestors(destination_axes, axis):
-        tail = hoist(loop.nest, destination_axes.elements.stmts, stmt)
+    if has_full_ancestors(state, axis):
+        tail = hoist(loop.nest, state.elements.stmts, stmt)
     if tail.depth < innermost:
         return tail
     # Only elements that are kept are known to be in order: another one may be in an earlier fiber.
@@ -105,10 +103,10 @@ def _tail(destination_axes: DestinationAxes, axis: Axis, stmt: Store) -> Tail:
     return Tail(replace(tail.stmt, predicate=loop.condition), innermost)
 
 
-def _ends_each_fiber(destination_axes: DestinationAxes, parent: AxisSlot, tail: Tail) -> bool:
+def _ends_each_fiber(state: BuildState, parent: AxisSlot, tail: Tail) -> bool:
     """Return whether the end of each fiber is stored, also if it has no elements: after each iteration of a
     loop over all fibers."""
-    match destination_axes.loop.nest:
+    match state.loop.nest:
         case (For(start=start, extent=extent) as outer, *_):
             fiber = index_var(outer.var)
             is_whole = start == ZERO and extent == parent.size.expr

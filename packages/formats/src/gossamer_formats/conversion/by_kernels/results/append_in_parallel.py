@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from msgspec.structs import replace
 
-from gossamer_formats.conversion.by_kernels.build_state.destination_axes import DestinationAxes
+from gossamer_formats.conversion.by_kernels.build_state.build_state import BuildState
 from gossamer_formats.conversion.by_kernels.kernels.kernel_call import ArrayArgument, run_kernel
 from gossamer_formats.conversion.by_kernels.kernels.loop_nest import Tail
 from gossamer_formats.conversion.by_kernels.kernels.shared_arguments import size_value
@@ -61,7 +61,7 @@ elements."""
 
 
 def append_in_parallel(
-    destination_axes: DestinationAxes,
+    state: BuildState,
     axis: Axis,
     *,
     stores: Sequence[Stmt],
@@ -70,25 +70,23 @@ def append_in_parallel(
 ) -> bool:
     """Append the elements on all threads, and store their number in `TOTALS`; return False for few threads,
     or if iterations of the outermost loop depend on each other, or are few."""
-    least = MIN_THREADS_IN_ORDER if destination_axes.loop.is_in_order else MIN_THREADS
-    if destination_axes.requirements.threads < least or not _are_independent(
-        destination_axes, tail
-    ):
+    least = MIN_THREADS_IN_ORDER if state.loop.is_in_order else MIN_THREADS
+    if state.requirements.threads < least or not _are_independent(state, tail):
         return False
-    end = _start_after(destination_axes)
-    loops = one_by_one(destination_axes, axis, (), None, end=end)
-    filling = append_loops(destination_axes, axis, stores, tail, end=end)
+    end = _start_after(state)
+    loops = one_by_one(state, axis, (), None, end=end)
+    filling = append_loops(state, axis, stores, tail, end=end)
     match loops, filling:
         case (For(start=start) as counting,), (For() as outer,) if start == ZERO:
-            count = size_value(destination_axes.arguments, outer.extent)
+            count = size_value(state.arguments, outer.extent)
         case _:
             return False
-    threads = destination_axes.requirements.threads
+    threads = state.requirements.threads
     if counting.var != outer.var or count is None:
         return False
-    if not destination_axes.recorder.decide(_are_many, count, threads):
+    if not state.recorder.decide(_are_many, count, threads):
         return False
-    _run(destination_axes, _Loops(counting, outer), count, arguments)
+    _run(state, _Loops(counting, outer), count, arguments)
     return True
 
 
@@ -100,14 +98,14 @@ class _Loops(NamedTuple):
 
 
 def _run(
-    destination_axes: DestinationAxes,
+    state: BuildState,
     loops: _Loops,
     count: int | RecordedValue,
     arguments: Mapping[str, ArrayArgument],
 ) -> None:
     """Run both kernels."""
-    recorder, extent = destination_axes.recorder, loops.counting.extent
-    all_arguments: dict[str, Any] = {**destination_axes.arguments.by_name, **arguments}
+    recorder, extent = state.recorder, loops.counting.extent
+    all_arguments: dict[str, Any] = {**state.arguments.by_name, **arguments}
     counts = recorder.compute(_no_counts, count)
     counting = {**all_arguments, COUNTS: ArrayArgument(counts, "int64", (extent,))}
     run_kernel(recorder, [_count_loop(loops.counting)], counting)
@@ -143,22 +141,22 @@ def _in_parallel(loop: For) -> For:
     )
 
 
-def _start_after(destination_axes: DestinationAxes) -> Expr:
+def _start_after(state: BuildState) -> Expr:
     """Return the first slot of the next iteration of the outermost loop."""
-    outer = next(stmt for stmt in destination_axes.loop.nest if isinstance(stmt, For))
+    outer = next(stmt for stmt in state.loop.nest if isinstance(stmt, For))
     return load(STARTS, add(index_var(outer.var), ONE), "int64")
 
 
-def _are_independent(destination_axes: DestinationAxes, tail: Tail | None) -> bool:
+def _are_independent(state: BuildState, tail: Tail | None) -> bool:
     """Return whether an iteration of the outermost loop reads nothing that another one stores, and stores the
     ends of other fibers."""
-    elements = destination_axes.elements
+    elements = state.elements
     if elements.starts or elements.stmts:
         return False
     if tail is None:
         return True
     assert isinstance(tail.stmt, Store)
-    return _is_of_iteration(destination_axes.loop.nest, tail.stmt.indices[0])
+    return _is_of_iteration(state.loop.nest, tail.stmt.indices[0])
 
 
 def _is_of_iteration(nest: Sequence[Stmt], end: Expr) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from gossamer_formats.conversion.by_kernels.build_state.destination_axes import DestinationAxes
+from gossamer_formats.conversion.by_kernels.build_state.build_state import BuildState
 from gossamer_formats.conversion.by_kernels.kernels.loop_nest import Tail, wrap_in_nest
 from gossamer_formats.conversion.by_kernels.kernels.statements import (
     compare,
@@ -25,7 +25,7 @@ TOTAL = "TOTAL"
 
 
 def append_loops(
-    destination_axes: DestinationAxes,
+    state: BuildState,
     axis: Axis,
     stores: Sequence[Stmt],
     tail: Tail | None,
@@ -34,12 +34,12 @@ def append_loops(
 ) -> tuple[Stmt, ...]:
     """Return the loops that append elements; with `end`, in a range of slots after which those of other
     threads begin, and with all loops of the nest."""
-    vectors = _in_vectors(destination_axes, axis, stores, tail)
-    return vectors or one_by_one(destination_axes, axis, stores, tail, end=end)
+    vectors = _in_vectors(state, axis, stores, tail)
+    return vectors or one_by_one(state, axis, stores, tail, end=end)
 
 
 def one_by_one(
-    destination_axes: DestinationAxes,
+    state: BuildState,
     axis: Axis,
     stores: Sequence[Stmt],
     tail: Tail | None,
@@ -48,8 +48,8 @@ def one_by_one(
 ) -> tuple[Stmt, ...]:
     """Return the loops that append one element at a time, as `append_loops` does; those without stores count
     the elements."""
-    loop, slot = destination_axes.loop, _slot(axis)
-    start = [*destination_axes.elements.stmts, let(slot.name, load_local(TOTAL))]
+    loop, slot = state.loop, _slot(axis)
+    start = [*state.elements.stmts, let(slot.name, load_local(TOTAL))]
     if loop.condition is None or loop.solved is not None:
         # Most slots of a diagonal have no element: the branch is predicted, and nothing is stored for them.
         body = [*start, *stores, store_local(TOTAL, add(slot, ONE))]
@@ -65,14 +65,12 @@ def _slot(axis: Axis) -> Var:
 
 
 def _in_vectors(
-    destination_axes: DestinationAxes, axis: Axis, stores: Sequence[Stmt], tail: Tail | None
+    state: BuildState, axis: Axis, stores: Sequence[Stmt], tail: Tail | None
 ) -> tuple[Stmt, ...] | None:
     """Return the loops that append several elements at once; None unless these elements are always in one
     fiber."""
     vectors = (
-        vector_loop(destination_axes.loop.nest, destination_axes.elements.stmts)
-        if destination_axes.loop.condition is None
-        else None
+        vector_loop(state.loop.nest, state.elements.stmts) if state.loop.condition is None else None
     )
     if vectors is None or (tail is not None and tail.depth > vectors.depth):
         return None

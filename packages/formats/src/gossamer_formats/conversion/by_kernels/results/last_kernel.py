@@ -8,11 +8,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from gossamer_formats.conversion.by_kernels.build_state.axis_queries import coordinate_along
+from gossamer_formats.conversion.by_kernels.build_state.build_state import BuildState
 from gossamer_formats.conversion.by_kernels.build_state.built_storage import BuiltStorage
-from gossamer_formats.conversion.by_kernels.build_state.destination_axes import (
-    DestinationAxes,
-    coordinate_along,
-)
 from gossamer_formats.conversion.by_kernels.build_state.element_bindings import AxisSlot, LaterSlot
 from gossamer_formats.conversion.by_kernels.build_state.run_query import run_query
 from gossamer_formats.conversion.by_kernels.kernel_options import KernelOptions
@@ -49,8 +47,8 @@ from gossamer_formats.storage import values_handle
 from gossamer_ir.core.build import add, index, index_var
 from gossamer_ir.nodes import Expr, FormatDescription, Prefetch, Stmt, Store
 
-PERMUTATION = "0"
-"""The key of the permutation among the arrays that are stored; no handle has this name."""
+PERMUTATION = "0_permutation"
+"""The key of the permutation among the arrays that are stored; no handle begins with a digit."""
 
 
 class _ArrayStore(NamedTuple):
@@ -61,75 +59,63 @@ class _ArrayStore(NamedTuple):
     value: Expr
 
 
-def run_last_kernel(
-    destination_axes: DestinationAxes, options: KernelOptions
-) -> RecordedConversion:
+def run_last_kernel(state: BuildState, options: KernelOptions) -> RecordedConversion:
     """Store indices and values, and return the storage."""
     # Each value is stored without reading its slot: of repeated elements, one would be kept.
-    if not destination_axes.storage.slots.are_own and not destination_axes.order.are_distinct:
+    if not state.storage.slots.are_own and not state.order.are_distinct:
         raise NotDirectError("elements may be repeated", needs_order=True)
-    described = typed_description(destination_axes, options.index_dtype)
+    described = typed_description(state, options.index_dtype)
     dtypes, handle = index_dtypes(described), values_handle(described)
-    results = shared_arrays(destination_axes, dtypes) | _shared_results(
-        destination_axes, handle, options
-    )
-    stores = _coordinate_stores(destination_axes, dtypes) | _value_stores(
-        destination_axes, described, options
-    )
+    results = shared_arrays(state, dtypes) | _shared_results(state, handle, options)
+    stores = _coordinate_stores(state, dtypes) | _value_stores(state, described, options)
     made, complete = _run(
-        destination_axes,
+        state,
         {name: array_store for name, array_store in stores.items() if name not in results},
     )
-    results |= made | complete_arrays(destination_axes.recorder, complete.arrays, dtypes)
+    results |= made | complete_arrays(state.recorder, complete.arrays, dtypes)
     permutation = results.pop(PERMUTATION, None)
-    count = destination_axes.recorder.compute(size_of, results[handle])
-    sizes = destination_axes.sizes.known
+    count = state.recorder.compute(size_of, results[handle])
+    sizes = state.sizes.known
     storage = RecordedStorage(described, sizes, results, count, are_new=True)
     return RecordedConversion(storage, {**sizes, **complete.slot_counts}, permutation)
 
 
 def _shared_results(
-    destination_axes: DestinationAxes, handle: str, options: KernelOptions
+    state: BuildState, handle: str, options: KernelOptions
 ) -> dict[str, RecordedValue]:
     """Return what follows without a kernel if the slots are those of the source."""
-    if not destination_axes.storage.slots.are_of_source:
+    if not state.storage.slots.are_of_source:
         return {}
     shared = {}
-    if is_shareable(
-        destination_axes.recorder, destination_axes.source, destination_axes.source.values
-    ):
-        shared[handle] = destination_axes.source.values
+    if is_shareable(state.recorder, state.source, state.source.values):
+        shared[handle] = state.source.values
     if options.wants_permutation:
-        shared[PERMUTATION] = destination_axes.recorder.compute(
-            np.arange, destination_axes.source.value_count
-        )
+        shared[PERMUTATION] = state.recorder.compute(np.arange, state.source.value_count)
     return shared
 
 
-def _coordinate_stores(
-    destination_axes: DestinationAxes, dtypes: Mapping[str, str]
-) -> dict[str, _ArrayStore]:
+def _coordinate_stores(state: BuildState, dtypes: Mapping[str, str]) -> dict[str, _ArrayStore]:
     stores = {}
-    for stored in destination_axes.storage.stored:
-        dtype, slot = dtypes[stored.handle], destination_axes.axis_slots[stored.axis]
+    for stored in state.storage.stored:
+        dtype, slot = dtypes[stored.handle], state.axis_slots[stored.axis]
         wanted = WantedArray(slot.size.value, dtype, stored.unused)
-        coordinate = cast(coordinate_along(destination_axes, stored.axis), dtype)
+        coordinate = cast(coordinate_along(state, stored.axis), dtype)
         stores[stored.handle] = _ArrayStore(wanted, slot, coordinate)
     return stores
 
 
 def _value_stores(
-    destination_axes: DestinationAxes, described: FormatDescription, options: KernelOptions
+    state: BuildState, described: FormatDescription, options: KernelOptions
 ) -> dict[str, _ArrayStore]:
     """Return what is stored in the arrays of values and of their indices in the source."""
-    extra, slot = described.buffer.extra_storage, destination_axes.value_slot
-    is_filled = destination_axes.storage.slots.are_filled and not extra
+    extra, slot = described.buffer.extra_storage, state.value_slot
+    is_filled = state.storage.slots.are_filled and not extra
     if extra:
-        count = destination_axes.recorder.compute(plus, slot.size.value, extra)
+        count = state.recorder.compute(plus, slot.size.value, extra)
         slot = AxisSlot(slot.slot, Size(add(slot.size.expr, index(extra)), count))
     size = slot.size.value
     values = WantedArray(size, described.buffer.dtype, None if is_filled else 0)
-    stores = {values_handle(described): _ArrayStore(values, slot, destination_axes.loop.value)}
+    stores = {values_handle(described): _ArrayStore(values, slot, state.loop.value)}
     if options.wants_permutation:
         permutation = WantedArray(size, "int64", None if is_filled else UNSTORED)
         stores[PERMUTATION] = _ArrayStore(permutation, slot, VALUE_INDEX)
@@ -146,13 +132,13 @@ def _prefetches(later: LaterSlot | None, arrays: Sequence[str]) -> list[Stmt]:
 
 
 def _run(
-    destination_axes: DestinationAxes, stores: Mapping[str, _ArrayStore]
+    state: BuildState, stores: Mapping[str, _ArrayStore]
 ) -> tuple[dict[str, RecordedValue], BuiltStorage]:
     """Run the kernel, and return the new arrays, and the storage with the slots that the kernel counts."""
     if not stores:
-        return {}, destination_axes.storage
+        return {}, state.storage
     made = allocate(
-        destination_axes.recorder,
+        state.recorder,
         {name: array_store.wanted for name, array_store in stores.items()},
     )
     arguments = {
@@ -161,21 +147,18 @@ def _run(
         )
         for name, array_store in stores.items()
     }
-    appended = destination_axes.storage.slots.appended
+    appended = state.storage.slots.appended
     if appended is None:
-        _store(destination_axes, [*stores.values()], arguments)
-        return made, destination_axes.storage
+        _store(state, [*stores.values()], arguments)
+        return made, state.storage
     stmts = _stmts(stores.values(), arguments)
-    total, counted = append_elements(destination_axes, appended, stores=stmts, arguments=arguments)
-    used = {
-        name: destination_axes.recorder.compute(without_end, array, total)
-        for name, array in made.items()
-    }
-    return used, destination_axes.storage.extend(counted)
+    total, counted = append_elements(state, appended, stores=stmts, arguments=arguments)
+    used = {name: state.recorder.compute(without_end, array, total) for name, array in made.items()}
+    return used, state.storage.extend(counted)
 
 
 def _store(
-    destination_axes: DestinationAxes,
+    state: BuildState,
     stores: Sequence[_ArrayStore],
     arguments: Mapping[str, ArrayArgument],
 ) -> None:
@@ -184,16 +167,16 @@ def _store(
         [array_store.into for array_store in stores],
         [array_store.value for array_store in stores],
     )
-    if not is_separable(destination_axes, slots, values):
-        prefetches = _prefetches(destination_axes.elements.later, [*arguments])
-        run_query(destination_axes, [*prefetches, *_stmts(stores, arguments)], arguments)
+    if not is_separable(state, slots, values):
+        prefetches = _prefetches(state.elements.later, [*arguments])
+        run_query(state, [*prefetches, *_stmts(stores, arguments)], arguments)
         return
-    listed_slots = find_slots(destination_axes, slots[0])
+    listed_slots = find_slots(state, slots[0])
     in_slots = [
         array_store._replace(into=array_store.into._replace(slot=SLOT)) for array_store in stores
     ]
     stmts = [*_prefetches(listed_slots.later, [*arguments]), *_stmts(in_slots, arguments)]
-    run_stores(destination_axes, listed_slots.array, stmts, arguments)
+    run_stores(state, listed_slots.array, stmts, arguments)
 
 
 def _stmts(stores: Iterable[_ArrayStore], arrays: Iterable[str]) -> list[Stmt]:

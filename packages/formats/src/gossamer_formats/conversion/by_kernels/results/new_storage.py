@@ -8,13 +8,11 @@ from typing import NamedTuple
 
 import numpy as np
 
+from gossamer_formats.conversion.by_kernels.build_state.axis_queries import logical_dimension
+from gossamer_formats.conversion.by_kernels.build_state.build_state import BuildState
 from gossamer_formats.conversion.by_kernels.build_state.built_storage import (
     IndexArray,
     StoredCoordinate,
-)
-from gossamer_formats.conversion.by_kernels.build_state.destination_axes import (
-    DestinationAxes,
-    logical_dimension,
 )
 from gossamer_formats.conversion.by_kernels.recording.branch import RecordedValue
 from gossamer_formats.conversion.by_kernels.recording.conversion_errors import NotDirectError
@@ -27,34 +25,24 @@ from gossamer_ir.nodes import FormatDescription
 from gossamer_ir.support.arrays import Array
 
 
-def typed_description(
-    destination_axes: DestinationAxes, index_dtype: str | None
-) -> FormatDescription:
+def typed_description(state: BuildState, index_dtype: str | None) -> FormatDescription:
     """Return the description with the dtypes of the arrays.
 
     Raises `NotDirectError` if indices may not fit.
     """
-    described = with_index_dtype(destination_axes.description, index_dtype or "int32")
+    described = with_index_dtype(state.description, index_dtype or "int32")
     dtypes = index_dtypes(described)
-    fit = [
-        stored.largest <= limits_of(dtypes[stored.handle])[1]
-        for stored in destination_axes.storage.stored
-    ]
+    fit = [stored.largest <= limits_of(dtypes[stored.handle])[1] for stored in state.storage.stored]
     fit += [
-        _fits(destination_axes.recorder, array, dtypes[name])
-        for name, array in destination_axes.storage.arrays.items()
+        _fits(state.recorder, array, dtypes[name]) for name, array in state.storage.arrays.items()
     ]
-    appended = destination_axes.storage.slots.appended
+    appended = state.storage.slots.appended
     if appended is not None and appended.indptr is not None:
         dtype = dtypes[appended.indptr.handle]
-        fit.append(
-            destination_axes.recorder.decide(
-                _is_at_most, destination_axes.source.value_count, dtype
-            )
-        )
+        fit.append(state.recorder.decide(_is_at_most, state.source.value_count, dtype))
     if not all(fit):
         raise NotDirectError("the dtype of indices may not represent them")
-    return with_value_dtype(described, destination_axes.source.description.buffer.dtype)
+    return with_value_dtype(described, state.source.description.buffer.dtype)
 
 
 def _fits(recorder: Recorder, array: IndexArray, dtype: str) -> bool:
@@ -87,31 +75,27 @@ def complete_arrays(
     }
 
 
-def shared_arrays(
-    destination_axes: DestinationAxes, dtypes: Mapping[str, str]
-) -> dict[str, RecordedValue]:
+def shared_arrays(state: BuildState, dtypes: Mapping[str, str]) -> dict[str, RecordedValue]:
     """Return the index arrays of the source that the destination shares."""
     by_handle = {}
-    for stored in destination_axes.storage.stored:
-        shared = _shared_array(destination_axes, stored, dtypes[stored.handle])
+    for stored in state.storage.stored:
+        shared = _shared_array(state, stored, dtypes[stored.handle])
         if shared is not None:
             by_handle[stored.handle] = shared
     return by_handle
 
 
-def _shared_array(
-    destination_axes: DestinationAxes, stored: StoredCoordinate, dtype: str
-) -> RecordedValue | None:
+def _shared_array(state: BuildState, stored: StoredCoordinate, dtype: str) -> RecordedValue | None:
     """Return the array of the source that has the coordinates, if there is one."""
-    source = destination_axes.source
-    logical = logical_dimension(destination_axes, stored.axis)
-    handle = None if logical is None else destination_axes.loop.loaded.get(logical)
-    if handle is None or not destination_axes.storage.slots.are_of_source:
+    source = state.source
+    logical = logical_dimension(state, stored.axis)
+    handle = None if logical is None else state.loop.loaded.get(logical)
+    if handle is None or not state.storage.slots.are_of_source:
         return None
     if index_dtypes(source.description)[handle] != dtype:
         return None
     array = source.arrays[handle]
-    return array if is_shareable(destination_axes.recorder, source, array) else None
+    return array if is_shareable(state.recorder, source, array) else None
 
 
 class WantedArray(NamedTuple):

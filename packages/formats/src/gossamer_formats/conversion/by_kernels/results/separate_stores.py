@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from gossamer_formats.conversion.by_kernels.build_state.destination_axes import DestinationAxes
+from gossamer_formats.conversion.by_kernels.build_state.build_state import BuildState
 from gossamer_formats.conversion.by_kernels.build_state.element_bindings import AxisSlot, LaterSlot
 from gossamer_formats.conversion.by_kernels.build_state.run_query import run_query
 from gossamer_formats.conversion.by_kernels.kernels.kernel_call import ArrayArgument, run_kernel
@@ -37,17 +37,15 @@ class FoundSlots(NamedTuple):
     later: LaterSlot | None
 
 
-def is_separable(
-    destination_axes: DestinationAxes, slots: Sequence[AxisSlot], values: Sequence[Expr]
-) -> bool:
+def is_separable(state: BuildState, slots: Sequence[AxisSlot], values: Sequence[Expr]) -> bool:
     """Return whether values should be stored after all slots were found, for several threads: they are
     stored in one slot, which is known for each value of the source, and do not depend on how it was found.
     """
-    value_slots, elements = destination_axes.storage.slots, destination_axes.elements
-    if destination_axes.requirements.threads == 1 or destination_axes.requirements.needs_one_kernel:
+    value_slots, elements = state.storage.slots, state.elements
+    if state.requirements.threads == 1 or state.requirements.needs_one_kernel:
         return False
     # Slots of the source, and those in an array, are stored in by independent iterations as they are.
-    if value_slots.are_of_source or value_slots.are_listed or not destination_axes.loop.visits_all:
+    if value_slots.are_of_source or value_slots.are_listed or not state.loop.visits_all:
         return False
     slot_stmts = (*elements.starts, *elements.stmts)
     is_free = bound_vars(slot_stmts).isdisjoint(free_vars(*values))
@@ -59,23 +57,23 @@ def is_separable(
     )
 
 
-def find_slots(destination_axes: DestinationAxes, slot: AxisSlot) -> FoundSlots:
+def find_slots(state: BuildState, slot: AxisSlot) -> FoundSlots:
     """Run the kernel that finds the slots of all elements."""
-    slots = new_slots(destination_axes, slot.size.value)
-    run_query(destination_axes, [store_slot(SLOTS, slot.slot, slots)], {SLOTS: slots})
+    slots = new_slots(state, slot.size.value)
+    run_query(state, [store_slot(SLOTS, slot.slot, slots)], {SLOTS: slots})
     later = None
-    if destination_axes.elements.later is not None:
-        later = later_listed_slot(destination_axes, SLOTS, slots)
+    if state.elements.later is not None:
+        later = later_listed_slot(state, SLOTS, slots)
     return FoundSlots(complete_slots(SLOTS, slots), later)
 
 
 def run_stores(
-    destination_axes: DestinationAxes,
+    state: BuildState,
     slots: ArrayArgument,
     stmts: Sequence[Stmt],
     arguments: Mapping[str, Any],
 ) -> None:
     """Run the kernel that stores values of elements in the slots that were found."""
-    body = destination_axes.loop.around([let(SLOT.name, load_slot(SLOTS, slots)), *stmts])
-    shared = destination_axes.arguments.by_name
-    run_kernel(destination_axes.recorder, body, {**shared, **arguments, SLOTS: slots})
+    body = state.loop.around([let(SLOT.name, load_slot(SLOTS, slots)), *stmts])
+    shared = state.arguments.by_name
+    run_kernel(state.recorder, body, {**shared, **arguments, SLOTS: slots})

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from gossamer_formats.conversion.by_kernels.build_state.build_state import BuildState
 from gossamer_formats.conversion.by_kernels.build_state.built_storage import (
     BuiltStorage,
     IndexArray,
 )
-from gossamer_formats.conversion.by_kernels.build_state.destination_axes import DestinationAxes
 from gossamer_formats.conversion.by_kernels.build_state.element_bindings import (
     AxisSlot,
     ElementBindings,
@@ -44,35 +44,31 @@ class CountedSlot(NamedTuple):
     is_listed: bool = False
 
 
-def counted_slot(
-    destination_axes: DestinationAxes, axis: Axis, *, indptr: Indptr, parent: AxisSlot
-) -> CountedSlot:
+def counted_slot(state: BuildState, axis: Axis, *, indptr: Indptr, parent: AxisSlot) -> CountedSlot:
     """Return the slot of an element, if every value of the source is one: the fibers are counted before the
     loops of the last kernel, which also finds the offsets, or in parts for several threads.
 
     The offset after that of a fiber is its number of elements at first, then its next slot, and in the end
     the first slot of the next fiber.
     """
-    require_table(destination_axes, parent.size.value)
-    count, array = destination_axes.source.value_count, next_array(axis.name)
-    offsets = destination_axes.arguments.by_name[array] = new_ends(destination_axes, parent)
+    require_table(state, parent.size.value)
+    count, array = state.source.value_count, next_array(axis.name)
+    offsets = state.arguments.by_name[array] = new_ends(state, parent)
     dtype = offsets.dtype
     complete = IndexArray(offsets.array, dtype, count)
-    storage = BuiltStorage(
-        {indptr.handle: complete}, slot_counts=slot_total(destination_axes, indptr, count)
-    )
-    in_parts = slots_in_parts(destination_axes, axis.name, fibers=parent, offsets=offsets)
+    storage = BuiltStorage({indptr.handle: complete}, slot_counts=slot_total(state, indptr, count))
+    in_parts = slots_in_parts(state, axis.name, fibers=parent, offsets=offsets)
     if in_parts is not None:
         return CountedSlot(in_parts.slot, in_parts.elements, storage, is_listed=True)
     # Shifted by one: when all slots are taken, each entry has become the first slot of the next fiber.
     after = parent._replace(slot=add(parent.slot, ONE))
-    counting = [*destination_axes.elements.stmts, increment(array, after.slot, dtype)]
+    counting = [*state.elements.stmts, increment(array, after.slot, dtype)]
     # The loops stand twice in one kernel, so that the names of one of them must differ.
     starts = (
-        *rename_bound_vars(destination_axes.loop.around(counting), "_counted"),
+        *rename_bound_vars(state.loop.around(counting), "_counted"),
         *_prefix_sums(axis.name, parent.size.expr, dtype),
     )
-    later = later_slot(destination_axes, array, parent=after, dtype=dtype)
+    later = later_slot(state, array, parent=after, dtype=dtype)
     taken = take_next_from(axis.name, fiber=after, dtype=dtype)
     elements = ElementBindings(stmts=taken.stmts, starts=starts, later=later)
     return CountedSlot(taken.value, elements, storage)

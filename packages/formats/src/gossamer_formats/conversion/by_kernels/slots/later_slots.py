@@ -6,7 +6,7 @@ in order, so that each line holds up all stores after it, unless it was fetched 
 
 from __future__ import annotations
 
-from gossamer_formats.conversion.by_kernels.build_state.destination_axes import DestinationAxes
+from gossamer_formats.conversion.by_kernels.build_state.build_state import BuildState
 from gossamer_formats.conversion.by_kernels.build_state.element_bindings import AxisSlot, LaterSlot
 from gossamer_formats.conversion.by_kernels.kernels.statements import compare, load
 from gossamer_ir.core.build import ZERO, add, index, index_var
@@ -32,7 +32,7 @@ million.)"""
 
 
 def later_slot(
-    destination_axes: DestinationAxes, next_slots: str, *, parent: AxisSlot, dtype: str
+    state: BuildState, next_slots: str, *, parent: AxisSlot, dtype: str
 ) -> LaterSlot | None:
     """Return the slot that an array of next slots has for a later element at this time: the elements until
     then move it on by a few slots.
@@ -40,18 +40,14 @@ def later_slot(
     None for few elements, and unless the fiber of an element follows from its index in the loop over all
     elements.
     """
-    if not are_fetched_early(destination_axes):
+    if not are_fetched_early(state):
         return None
-    loops = [stmt for stmt in destination_axes.loop.nest if isinstance(stmt, For)]
+    loops = [stmt for stmt in state.loop.nest if isinstance(stmt, For)]
     element = index_var(loops[-1].var)
-    whole = loops[0] if len(loops) == 1 else destination_axes.loop.whole.get(element.name)
+    whole = loops[0] if len(loops) == 1 else state.loop.whole.get(element.name)
     if whole is None or whole.start != ZERO:
         return None
-    bindings = [
-        stmt
-        for stmt in (*destination_axes.loop.nest, *destination_axes.elements.stmts)
-        if isinstance(stmt, Let)
-    ]
+    bindings = [stmt for stmt in (*state.loop.nest, *state.elements.stmts) if isinstance(stmt, Let)]
     values = {binding.var.name: binding.value for binding in bindings}
     fiber = resolve(parent.slot, values)
     if not free_vars(fiber).isdisjoint(loop.var for loop in loops[:-1]):
@@ -61,13 +57,13 @@ def later_slot(
     return LaterSlot(compare("lt", later, whole.extent), slot)
 
 
-def are_fetched_early(destination_axes: DestinationAxes) -> bool:
+def are_fetched_early(state: BuildState) -> bool:
     """Return whether there are so many elements that the lines of later ones are fetched."""
     # Not a condition in the kernel: comparing in each iteration takes 5 percent of the time for few elements.
-    are_many: bool = destination_axes.recorder.decide(
+    are_many: bool = state.recorder.decide(
         _are_many,
-        destination_axes.source.value_count,
-        min_elements(destination_axes.requirements.machine),
+        state.source.value_count,
+        min_elements(state.requirements.machine),
     )
     return are_many
 

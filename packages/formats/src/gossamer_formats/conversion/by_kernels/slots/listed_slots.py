@@ -7,7 +7,7 @@ independent iterations, for all threads.
 
 from __future__ import annotations
 
-from gossamer_formats.conversion.by_kernels.build_state.destination_axes import DestinationAxes
+from gossamer_formats.conversion.by_kernels.build_state.build_state import BuildState
 from gossamer_formats.conversion.by_kernels.build_state.element_bindings import LaterSlot
 from gossamer_formats.conversion.by_kernels.kernels.kernel_call import ArrayArgument
 from gossamer_formats.conversion.by_kernels.kernels.statements import compare, load, store
@@ -24,12 +24,12 @@ from gossamer_ir.nodes import Distinct, Expr, Store
 from gossamer_ir.support.arrays import Array
 
 
-def new_slots(destination_axes: DestinationAxes, slots: int | RecordedValue) -> ArrayArgument:
+def new_slots(state: BuildState, slots: int | RecordedValue) -> ArrayArgument:
     """Return an array for the slot of each value of the source; each must be an element.
 
     `slots` is the number of slots.
     """
-    recorder, size = destination_axes.recorder, destination_axes.loop.size
+    recorder, size = state.recorder, state.loop.size
     dtype = recorder.decide(native_index_dtype, slots)
     return ArrayArgument(recorder.compute(_new_array, size.value, dtype), dtype, (size.expr,))
 
@@ -54,13 +54,11 @@ def load_slot(name: str, slots: ArrayArgument) -> Expr:
     return load(name, VALUE_INDEX, slots.dtype)
 
 
-def later_listed_slot(
-    destination_axes: DestinationAxes, name: str, slots: ArrayArgument
-) -> LaterSlot | None:
+def later_listed_slot(state: BuildState, name: str, slots: ArrayArgument) -> LaterSlot | None:
     """Return the slot of a later element; None for few elements, and unless they are visited in the order of
     their values."""
-    if not destination_axes.loop.counts_values or not are_fetched_early(destination_axes):
+    if not state.loop.counts_values or not are_fetched_early(state):
         return None
     later = add(VALUE_INDEX, index(ELEMENTS_AHEAD))
-    condition = compare("lt", later, destination_axes.loop.size.expr)
+    condition = compare("lt", later, state.loop.size.expr)
     return LaterSlot(condition, load(name, later, slots.dtype))

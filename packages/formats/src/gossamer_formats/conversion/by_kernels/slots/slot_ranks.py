@@ -11,11 +11,11 @@ from typing import NamedTuple
 import numpy as np
 
 from gossamer_formats.axis_order import ancestors, axes_between
-from gossamer_formats.conversion.by_kernels.build_state.destination_axes import (
-    DestinationAxes,
+from gossamer_formats.conversion.by_kernels.build_state.axis_queries import (
     coordinate_along,
     length_of_axis,
 )
+from gossamer_formats.conversion.by_kernels.build_state.build_state import BuildState
 from gossamer_formats.conversion.by_kernels.build_state.element_bindings import (
     AxisSlot,
     ElementBindings,
@@ -63,36 +63,34 @@ class SubFibers(NamedTuple):
         )
 
 
-def sub_fibers_below(destination_axes: DestinationAxes, axis: Axis, fiber: AxisSlot) -> SubFibers:
+def sub_fibers_below(state: BuildState, axis: Axis, fiber: AxisSlot) -> SubFibers:
     """Return the sub-fibers in which the compressed axis below one takes the elements of a fiber."""
-    below = _axis_of_sub_fibers(destination_axes, axis)
+    below = _axis_of_sub_fibers(state, axis)
     if below is None:
         raise NotDirectError("no compressed axis of fixed width takes the elements of the slots")
-    width = destination_axes.sizes.value(width_of(below))
-    ranks = _slot_ranks(destination_axes, below, _group(destination_axes, axis, below, fiber))
-    size = destination_axes.arguments.constant(f"w_{below.name}", width).expr
+    width = state.sizes.value(width_of(below))
+    ranks = _slot_ranks(state, below, _group(state, axis, below, fiber))
+    size = state.arguments.constant(f"w_{below.name}", width).expr
     position = ZERO if width == 1 else binary("floormod", ranks.rank, size)
     return SubFibers(below, width, ranks, floordiv(ranks.rank, size), position)
 
 
-def is_repeated(destination_axes: DestinationAxes, axis: Axis) -> bool:
+def is_repeated(state: BuildState, axis: Axis) -> bool:
     """Return whether a compressed axis stores a coordinate once for each sub-fiber of its elements."""
     indices = indices_of(axis)
     return (
-        indices is not None
-        and not indices.unique
-        and _axis_of_sub_fibers(destination_axes, axis) is not None
+        indices is not None and not indices.unique and _axis_of_sub_fibers(state, axis) is not None
     )
 
 
-def _axis_of_sub_fibers(destination_axes: DestinationAxes, axis: Axis) -> Axis | None:
+def _axis_of_sub_fibers(state: BuildState, axis: Axis) -> Axis | None:
     """Return the next compressed axis of fixed width below an axis; None if there is none, or if its width is
     that of its longest fiber."""
-    for name in destination_axes.description.buffer.axes:
-        below = destination_axes.by_name[name]
-        is_below = axis.name in ancestors(destination_axes.by_name, name)
+    for name in state.description.buffer.axes:
+        below = state.by_name[name]
+        is_below = axis.name in ancestors(state.by_name, name)
         if is_below and indices_of(below) is not None and not is_varied(below):
-            return below if destination_axes.sizes.is_known(width_of(below)) else None
+            return below if state.sizes.is_known(width_of(below)) else None
     return None
 
 
@@ -108,24 +106,24 @@ class RepeatedSlots(NamedTuple):
     are_own: bool
 
 
-def repeated_slots(destination_axes: DestinationAxes, axis: Axis, group: AxisSlot) -> RepeatedSlots:
+def repeated_slots(state: BuildState, axis: Axis, group: AxisSlot) -> RepeatedSlots:
     """Return the slots of an axis that stores a coordinate once for each sub-fiber of its elements."""
     name, recorder, length = (
         axis.name,
-        destination_axes.recorder,
-        length_of_axis(destination_axes, axis),
+        state.recorder,
+        length_of_axis(state, axis),
     )
-    coordinate = coordinate_along(destination_axes, name)
+    coordinate = coordinate_along(state, name)
     coordinate_slot = slot_within(
-        destination_axes, f"N_each_{name}", outer=group, position=coordinate, width=length
+        state, f"N_each_{name}", outer=group, position=coordinate, width=length
     )
-    below = sub_fibers_below(destination_axes, axis, coordinate_slot)
-    dtype = recorder.decide(native_index_dtype, destination_axes.source.value_count)
+    below = sub_fibers_below(state, axis, coordinate_slot)
+    dtype = recorder.decide(native_index_dtype, state.source.value_count)
     fibers = coordinate_slot.size.value
     counts = recorder.compute(most_sub_fibers, below.ranks.counts, fibers, below.width)
     starts = recorder.compute(offsets_of_lengths, counts, dtype)
     array = f"SUB_FIBERS_{name}"
-    destination_axes.arguments.array(array, starts, dtype, add(coordinate_slot.size.expr, ONE))
+    state.arguments.array(array, starts, dtype, add(coordinate_slot.size.expr, ONE))
     slot = add(load(array, coordinate_slot.slot, dtype), below.sub_fiber)
     first = load(array, mul(group.slot, length.expr), dtype)
     offsets = recorder.compute(_every, starts, length.value)
@@ -151,73 +149,67 @@ def most_sub_fibers(counts: Array, fibers: int, width: int) -> Array:
     return largest
 
 
-def _slot_ranks(destination_axes: DestinationAxes, axis: Axis, group: AxisSlot) -> SlotRanks:
+def _slot_ranks(state: BuildState, axis: Axis, group: AxisSlot) -> SlotRanks:
     """Return the ranks of the slots of a compressed axis of fixed width in groups."""
     indices = indices_of(axis)
     assert indices is not None
-    if is_repeated(destination_axes, axis):
-        repeated = repeated_slots(destination_axes, axis, group)
-        counts = destination_axes.recorder.compute(np.diff, repeated.offsets)
+    if is_repeated(state, axis):
+        repeated = repeated_slots(state, axis, group)
+        counts = state.recorder.compute(np.diff, repeated.offsets)
         return SlotRanks(counts, repeated.rank, repeated.bindings, repeated.are_own)
-    if axis.name != destination_axes.description.buffer.axes[-1]:
+    if axis.name != state.description.buffer.axes[-1]:
         raise NotDirectError("the last axis is not below the slots")
-    if _has_own_slots(destination_axes, axis):
-        return _own_ranks(destination_axes, axis, group)
+    if _has_own_slots(state, axis):
+        return _own_ranks(state, axis, group)
     if not indices.unique:
         raise NotDirectError("elements share slots that are repeated")
-    return _shared_ranks(destination_axes, axis, group)
+    return _shared_ranks(state, axis, group)
 
 
-def _has_own_slots(destination_axes: DestinationAxes, axis: Axis) -> bool:
+def _has_own_slots(state: BuildState, axis: Axis) -> bool:
     """Return whether each element has a slot of the last axis: all others are above it, or have one
     coordinate."""
-    above = {axis.name, *ancestors(destination_axes.by_name, axis.name)}
-    return all(
-        _is_single(destination_axes, destination_axes.by_name[name])
-        for name in set(destination_axes.by_name) - above
-    )
+    above = {axis.name, *ancestors(state.by_name, axis.name)}
+    return all(_is_single(state, state.by_name[name]) for name in set(state.by_name) - above)
 
 
-def _is_single(destination_axes: DestinationAxes, axis: Axis) -> bool:
+def _is_single(state: BuildState, axis: Axis) -> bool:
     """Return whether an axis has one coordinate."""
-    return (
-        destination_axes.sizes.is_known(axis.length)
-        and destination_axes.sizes.value(axis.length) == 1
-    )
+    return state.sizes.is_known(axis.length) and state.sizes.value(axis.length) == 1
 
 
-def _own_ranks(destination_axes: DestinationAxes, axis: Axis, group: AxisSlot) -> SlotRanks:
+def _own_ranks(state: BuildState, axis: Axis, group: AxisSlot) -> SlotRanks:
     """Return the ranks of elements that have a slot each: they are counted."""
-    counts = fiber_counts(destination_axes, group, [axis.name])
-    starts = destination_axes.recorder.compute(np.zeros, group.size.value, np.int32)
-    taken = take_next(destination_axes, axis.name, fiber=group, starts=starts)
+    counts = fiber_counts(state, group, [axis.name])
+    starts = state.recorder.compute(np.zeros, group.size.value, np.int32)
+    taken = take_next(state, axis.name, fiber=group, starts=starts)
     bindings = ElementBindings(stmts=taken.stmts)
     return SlotRanks(counts, taken.value, bindings, are_own=True)
 
 
-def _shared_ranks(destination_axes: DestinationAxes, axis: Axis, group: AxisSlot) -> SlotRanks:
+def _shared_ranks(state: BuildState, axis: Axis, group: AxisSlot) -> SlotRanks:
     """Return the ranks of elements that share slots: those of their coordinates."""
-    fibers = fiber_coordinates(destination_axes, axis, group, are_sorted=True)
-    ranked = rank_in_fiber(destination_axes, axis, parent=group, fibers=fibers)
-    counts = destination_axes.recorder.compute(np.diff, fibers.offsets)
+    fibers = fiber_coordinates(state, axis, group, are_sorted=True)
+    ranked = rank_in_fiber(state, axis, parent=group, fibers=fibers)
+    counts = state.recorder.compute(np.diff, fibers.offsets)
     return SlotRanks(counts, ranked.rank, ranked.bindings, are_own=False)
 
 
-def _group(destination_axes: DestinationAxes, axis: Axis, below: Axis, fiber: AxisSlot) -> AxisSlot:
+def _group(state: BuildState, axis: Axis, below: Axis, fiber: AxisSlot) -> AxisSlot:
     """Return the fiber within which elements are counted: that of the dense axes between two axes."""
     group = fiber
-    for name in axes_between(destination_axes.by_name, axis, below):
-        between = destination_axes.by_name[name]
+    for name in axes_between(state.by_name, axis, below):
+        between = state.by_name[name]
         is_dense = indices_of(between) is None and not is_varied(between)
-        if not is_dense or name not in destination_axes.elements.coordinates:
+        if not is_dense or name not in state.elements.coordinates:
             raise NotDirectError(
                 "the axes between the slots and those that are stored are not dense"
             )
         group = slot_within(
-            destination_axes,
+            state,
             f"N_{axis.name}_{name}",
             outer=group,
-            position=coordinate_along(destination_axes, name),
-            width=length_of_axis(destination_axes, between),
+            position=coordinate_along(state, name),
+            width=length_of_axis(state, between),
         )
     return group

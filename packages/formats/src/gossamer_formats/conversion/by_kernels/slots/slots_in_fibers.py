@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gossamer_formats.conversion.by_kernels.build_state.destination_axes import DestinationAxes
+from gossamer_formats.conversion.by_kernels.build_state.build_state import BuildState
 from gossamer_formats.conversion.by_kernels.build_state.element_bindings import AxisSlot
 from gossamer_formats.conversion.by_kernels.kernels.shared_arguments import Size
 from gossamer_formats.conversion.by_kernels.kernels.statements import digits, let, load, store
@@ -18,37 +18,33 @@ from gossamer_ir.support.arrays import Array
 from gossamer_ir.traversal.statement_queries import values_bound_in
 
 
-def sized_slot(
-    destination_axes: DestinationAxes, axis: Axis, slot: Expr, count: int | RecordedValue
-) -> AxisSlot:
+def sized_slot(state: BuildState, axis: Axis, slot: Expr, count: int | RecordedValue) -> AxisSlot:
     """Return a slot of an axis that has `count` slots in all fibers, which becomes an argument."""
-    return AxisSlot(slot, destination_axes.arguments.integer(f"N_{axis.name}", count))
+    return AxisSlot(slot, state.arguments.integer(f"N_{axis.name}", count))
 
 
 def slot_within(
-    destination_axes: DestinationAxes, name: str, *, outer: AxisSlot, position: Expr, width: Size
+    state: BuildState, name: str, *, outer: AxisSlot, position: Expr, width: Size
 ) -> AxisSlot:
     """Return the slot at a position in a fiber of fixed width; `name` is that of the number of all slots."""
     if width.value == 1:
         return outer
-    count = destination_axes.arguments.product(name, outer.size, width)
-    number = _number_of_digits(destination_axes, outer.slot, position, width.expr)
+    count = state.arguments.product(name, outer.size, width)
+    number = _number_of_digits(state, outer.slot, position, width.expr)
     if number is None:
         number = digits(outer.slot, width.expr, position)
     return AxisSlot(number, count)
 
 
 # Other expressions and operations: nothing is concluded from them.
-def _number_of_digits(
-    destination_axes: DestinationAxes, outer: Expr, position: Expr, width: Expr
-) -> Expr | None:
+def _number_of_digits(state: BuildState, outer: Expr, position: Expr, width: Expr) -> Expr | None:
     """Return the number whose quotient and remainder by `width` are `outer` and `position`; None if they are
     not those of one number.
 
     The rank of a row in slices of rows is its slot: it is not divided and put together again, and a table of
     distinct ranks has a slot of its own for each row.
     """
-    bound = values_bound_in(destination_axes.elements.stmts)
+    bound = values_bound_in(state.elements.stmts)
     quotient = bound.get(outer.name) if isinstance(outer, Var) else outer
     match quotient, position:
         case Binary("floordiv", first, by), Binary("floormod", second, other):
@@ -64,15 +60,13 @@ class NextInFiber(NamedTuple):
 
 
 def take_next(
-    destination_axes: DestinationAxes, name: str, *, fiber: AxisSlot, starts: RecordedValue
+    state: BuildState, name: str, *, fiber: AxisSlot, starts: RecordedValue
 ) -> NextInFiber:
     """Return an index that counts the elements of a fiber from its start."""
     # The last fiber begins last.
-    dtype = destination_axes.recorder.decide(
-        _counting_dtype, starts, destination_axes.source.value_count
-    )
-    counting = destination_axes.recorder.compute(np.ndarray.astype, starts, dtype)
-    destination_axes.arguments.array(next_array(name), counting, dtype, fiber.size.expr)
+    dtype = state.recorder.decide(_counting_dtype, starts, state.source.value_count)
+    counting = state.recorder.compute(np.ndarray.astype, starts, dtype)
+    state.arguments.array(next_array(name), counting, dtype, fiber.size.expr)
     return take_next_from(name, fiber=fiber, dtype=dtype)
 
 

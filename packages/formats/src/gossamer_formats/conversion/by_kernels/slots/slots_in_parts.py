@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 from msgspec.structs import replace
 
-from gossamer_formats.conversion.by_kernels.build_state.destination_axes import DestinationAxes
+from gossamer_formats.conversion.by_kernels.build_state.build_state import BuildState
 from gossamer_formats.conversion.by_kernels.build_state.element_bindings import (
     AxisSlot,
     ElementBindings,
@@ -63,31 +63,29 @@ class _PartedLoops(NamedTuple):
 
 
 def slots_in_parts(
-    destination_axes: DestinationAxes, axis_name: str, *, fibers: AxisSlot, offsets: ArrayArgument
+    state: BuildState, axis_name: str, *, fibers: AxisSlot, offsets: ArrayArgument
 ) -> SlotsInParts | None:
     """Store the slots of all elements of an axis, and the ends of its fibers in `offsets`.
 
     None for one thread, or if parts do not pay.
     """
-    requirements, recorder = destination_axes.requirements, destination_axes.recorder
+    requirements, recorder = state.requirements, state.recorder
     if requirements.threads == 1 or requirements.needs_one_kernel:
         return None
-    values = destination_axes.source.value_count
+    values = state.source.value_count
     if not recorder.decide(_are_few, fibers.size.value, requirements.threads, values):
         return None
     name, dtype = f"SLOTS_{axis_name}", offsets.dtype
-    slots = new_slots(destination_axes, values)
-    loops = _loops(destination_axes, fibers, dtype, name=name, slots=slots)
-    extent = (
-        None if loops is None else size_value(destination_axes.arguments, loops.counting.extent)
-    )
+    slots = new_slots(state, values)
+    loops = _loops(state, fibers, dtype, name=name, slots=slots)
+    extent = None if loops is None else size_value(state.arguments, loops.counting.extent)
     if loops is None or extent is None:
         return None
     bounds = recorder.compute(_even_bounds, extent, requirements.threads)
     counts = recorder.compute(_no_counts, requirements.threads, fibers.size.value, dtype)
     facts = offsets_facts(BOUNDS, PARTS, loops.counting.extent)
     arguments = {
-        **destination_axes.arguments.by_name,
+        **state.arguments.by_name,
         PARTS.name: requirements.threads,
         BOUNDS: ArrayArgument(bounds, "int64", (add(PARTS, ONE),), facts),
         NEXT: ArrayArgument(counts, dtype, (PARTS, fibers.size.expr)),
@@ -97,10 +95,10 @@ def slots_in_parts(
     count = [_in_parts(loops.counting), *_first_slots(fibers.size.expr, dtype)]
     run_kernel(recorder, count, arguments)
     run_kernel(recorder, [_in_parts(loops.taking)], arguments)
-    complete = destination_axes.arguments.by_name[name] = complete_slots(name, slots)
+    complete = state.arguments.by_name[name] = complete_slots(name, slots)
     slot = index_var(f"r_{axis_name}")
     stmts = (let(slot.name, load_slot(name, complete)),)
-    later = later_listed_slot(destination_axes, name, complete)
+    later = later_listed_slot(state, name, complete)
     return SlotsInParts(slot, ElementBindings(stmts=stmts, later=later))
 
 
@@ -110,7 +108,7 @@ def _are_few(fibers: int, parts: int, values: int) -> bool:
 
 
 def _loops(
-    destination_axes: DestinationAxes,
+    state: BuildState,
     fibers: AxisSlot,
     dtype: str,
     *,
@@ -120,15 +118,15 @@ def _loops(
     """Return the loops; None if the elements are not visited by the same loop from 0 in both kernels."""
     fiber, taken = index_var("fiber"), index_var("taken")
     at = (PART, fiber)
-    bindings = [*destination_axes.elements.stmts, let(fiber.name, fibers.slot)]
+    bindings = [*state.elements.stmts, let(fiber.name, fibers.slot)]
     after = cast(add(_next(at, dtype), ONE), dtype)
-    count = destination_axes.loop.around([*bindings, Store(NEXT, at, after)])
+    count = state.loop.around([*bindings, Store(NEXT, at, after)])
     take: list[Stmt] = [
         let(taken.name, _next(at, dtype)),
         Store(NEXT, at, cast(add(taken, ONE), dtype)),
         store_slot(name, taken, slots),
     ]
-    match count, destination_axes.loop.around([*bindings, *take]):
+    match count, state.loop.around([*bindings, *take]):
         case (For() as first,), (For() as second,) if first.start == second.start == ZERO:
             if (first.var, first.extent) == (second.var, second.extent):
                 return _PartedLoops(first, second)

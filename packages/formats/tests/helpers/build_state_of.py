@@ -6,9 +6,9 @@ from typing import Any
 
 from interpreted_kernel import InterpretedKernel
 
-from gossamer_formats.conversion.by_kernels.build_state.destination_axes import (
+from gossamer_formats.conversion.by_kernels.build_state.build_state import (
+    BuildState,
     CompressedAxis,
-    DestinationAxes,
     Requirements,
 )
 from gossamer_formats.conversion.by_kernels.coordinates.element_coordinates import with_coordinates
@@ -26,9 +26,9 @@ from gossamer_ir.core.axis_kinds import indices_of, indptr_of
 from gossamer_machine.machine import Machine
 
 
-def destination_axes_of(
+def build_state_of(
     source: Storage, destination: Any, *, needs_one_kernel: bool = False, **parameters: int
-) -> DestinationAxes:
+) -> BuildState:
     """Returns the axes of a destination, of which none is built, with the coordinates of elements."""
     recorder = Recorder(InterpretedKernel, list(source.arrays.values()))
     recorded = recorded_source(recorder, source)
@@ -43,17 +43,17 @@ def destination_axes_of(
     order = order_of_loop(loop, recorded)
     if not order.are_distinct:
         order = observed_order(order, loop, Machine())
-    return with_coordinates(DestinationAxes(recorded, loop, order, wanted, requirements, sizes))
+    return with_coordinates(BuildState(recorded, loop, order, wanted, requirements, sizes))
 
 
-def compressed(destination_axes: DestinationAxes, name: str) -> CompressedAxis:
+def compressed(state: BuildState, name: str) -> CompressedAxis:
     """Returns an axis that stores coordinates, with its parent in the axes that are built."""
-    axis = destination_axes.by_name[name]
+    axis = state.by_name[name]
     indices = indices_of(axis)
     assert indices is not None
-    return CompressedAxis(axis, indptr_of(axis), indices, destination_axes.axis_slots[axis.parent])
+    return CompressedAxis(axis, indptr_of(axis), indices, state.axis_slots[axis.parent])
 
 
-def value_of(destination_axes: DestinationAxes, recorded: Any) -> Any:
+def value_of(state: BuildState, recorded: Any) -> Any:
     """Returns the array or number of a recorded value."""
-    return recorded if isinstance(recorded, int) else destination_axes.recorder.value(recorded)
+    return recorded if isinstance(recorded, int) else state.recorder.value(recorded)

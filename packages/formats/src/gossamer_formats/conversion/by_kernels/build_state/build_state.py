@@ -1,4 +1,4 @@
-"""The axes of a destination: those that were added so far, and what each adds."""
+"""The state of building the storage of a destination, to which each axis adds its result."""
 
 from __future__ import annotations
 
@@ -6,14 +6,13 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import NamedTuple
 
-from gossamer_formats.axis_order import ancestors
 from gossamer_formats.conversion.by_kernels.build_state.built_storage import BuiltStorage
 from gossamer_formats.conversion.by_kernels.build_state.element_bindings import (
     ROOT_SLOT,
     AxisSlot,
     ElementBindings,
 )
-from gossamer_formats.conversion.by_kernels.kernels.shared_arguments import SharedArguments, Size
+from gossamer_formats.conversion.by_kernels.kernels.shared_arguments import SharedArguments
 from gossamer_formats.conversion.by_kernels.kernels.statements import let
 from gossamer_formats.conversion.by_kernels.recording.recorded_storage import RecordedStorage
 from gossamer_formats.conversion.by_kernels.recording.recorder import Recorder
@@ -21,9 +20,9 @@ from gossamer_formats.conversion.by_kernels.source.element_loop import ElementLo
 from gossamer_formats.conversion.by_kernels.source.element_order import ElementOrder
 from gossamer_formats.conversion.destination.conversion_destination import Destination
 from gossamer_formats.conversion.destination.known_sizes import KnownSizes
-from gossamer_ir.core.axis_kinds import Indices, Indptr, is_full
+from gossamer_ir.core.axis_kinds import Indices, Indptr
 from gossamer_ir.core.build import index_var
-from gossamer_ir.nodes import Axis, Const, Expr, FormatDescription, Var
+from gossamer_ir.nodes import Axis, Const, FormatDescription, Var
 from gossamer_ir.support.items_by_name import items_by_name
 from gossamer_machine.machine import Machine
 
@@ -43,8 +42,9 @@ class Requirements(NamedTuple):
     machine: Machine
 
 
-class DestinationAxes(NamedTuple):
-    """The axes so far: the slots of an element by axis, and the slot of its value.
+class BuildState(NamedTuple):
+    """The storage of a destination after some of its axes: the slots of an element by axis, and the slot of
+    its value.
 
     Statements of all kernels see `p`, `l0`, `l1`, ... of the loop over the elements. `order` is what is
     known about the order of the elements. `sizes` are the same for all tensors of the kind.
@@ -109,70 +109,25 @@ class AxisResult(NamedTuple):
 
 
 def with_bindings(
-    destination_axes: DestinationAxes,
+    state: BuildState,
     elements: ElementBindings,
     storage: BuiltStorage | None = None,
-) -> DestinationAxes:
-    """Return the same axes with more bindings of elements, and with more of the storage."""
-    extended = (
-        destination_axes.storage if storage is None else destination_axes.storage.extend(storage)
-    )
-    return destination_axes._replace(
-        elements=destination_axes.elements.extend(elements), storage=extended
-    )
+) -> BuildState:
+    """Return the state with more bindings of elements, and with more of the storage."""
+    extended = state.storage if storage is None else state.storage.extend(storage)
+    return state._replace(elements=state.elements.extend(elements), storage=extended)
 
 
-def with_axis(destination_axes: DestinationAxes, axis: Axis, result: AxisResult) -> DestinationAxes:
-    """Return the axes with one more, whose slot is bound for the kernels of later axes and the last one."""
+def with_axis(state: BuildState, axis: Axis, result: AxisResult) -> BuildState:
+    """Return the state after one more axis, whose slot is bound for the kernels of later axes and the last
+    one."""
     slot, elements = result.slot, result.elements
     # The kernels of later axes read the slot, some of them often: an expression is evaluated once.
     if not isinstance(slot.slot, Var | Const):
         name = index_var(f"t_{axis.name}")
         elements = elements.extend(ElementBindings(stmts=(let(name.name, slot.slot),)))
         slot = AxisSlot(name, slot.size)
-    return with_bindings(destination_axes, elements, result.storage)._replace(
-        axis_slots={**destination_axes.axis_slots, axis.name: slot},
+    return with_bindings(state, elements, result.storage)._replace(
+        axis_slots={**state.axis_slots, axis.name: slot},
         value_slot=slot if result.value_slot is None else result.value_slot,
-    )
-
-
-def coordinate_along(destination_axes: DestinationAxes, axis_name: str) -> Expr:
-    """Return an element's coordinate along an axis."""
-    return destination_axes.elements.coordinates[axis_name].value
-
-
-def logical_dimension(destination_axes: DestinationAxes, axis_name: str) -> int | None:
-    """Return the logical dimension that has the coordinate along an axis; None if there is none."""
-    coordinate = destination_axes.elements.coordinates.get(axis_name)
-    return None if coordinate is None else coordinate.logical
-
-
-def length_of_axis(destination_axes: DestinationAxes, axis: Axis) -> Size:
-    """Return the number of coordinates of an axis."""
-    coordinate = destination_axes.elements.coordinates.get(axis.name)
-    if coordinate is not None and coordinate.length is not None:
-        return coordinate.length
-    # A small length is a constant of the kernel, whose loops are unrolled.
-    return destination_axes.arguments.constant(
-        f"w_{axis.name}", destination_axes.sizes.value(axis.length)
-    )
-
-
-def axes_after(destination_axes: DestinationAxes, axis: Axis) -> list[Axis]:
-    """Return the axes after one in the order of the buffer."""
-    names = destination_axes.description.buffer.axes
-    return [destination_axes.by_name[name] for name in names[names.index(axis.name) + 1 :]]
-
-
-def axes_before(destination_axes: DestinationAxes, axis: Axis) -> list[str]:
-    """Return the names of the axes before one in the order of the buffer."""
-    names = destination_axes.description.buffer.axes
-    return list(names[: names.index(axis.name)])
-
-
-def has_full_ancestors(destination_axes: DestinationAxes, axis: Axis) -> bool:
-    """Return whether the fibers of an axis are those of dense axes, which are there without elements, too."""
-    return all(
-        is_full(destination_axes.by_name[name])
-        for name in ancestors(destination_axes.by_name, axis.name)
     )

@@ -3,27 +3,26 @@
 from __future__ import annotations
 
 import numpy as np
-from destination_axes_of import destination_axes_of
+from build_state_of import build_state_of
 from scipy import sparse
 
 from gossamer_formats import from_scipy
-from gossamer_formats.conversion.by_kernels.build_state.built_storage import (
-    BuiltStorage,
-    ValueSlots,
-)
-from gossamer_formats.conversion.by_kernels.build_state.destination_axes import (
-    AxisResult,
+from gossamer_formats.conversion.by_kernels.build_state.axis_queries import (
     axes_after,
     axes_before,
     has_full_ancestors,
-    with_axis,
+)
+from gossamer_formats.conversion.by_kernels.build_state.build_state import AxisResult, with_axis
+from gossamer_formats.conversion.by_kernels.build_state.built_storage import (
+    BuiltStorage,
+    ValueSlots,
 )
 from gossamer_formats.conversion.by_kernels.build_state.element_bindings import AxisSlot
 from gossamer_formats.conversion.by_kernels.kernels.shared_arguments import SINGLE
 from gossamer_ir.core.build import ONE, add, index_var
 from gossamer_ir.nodes import Let
 
-AXES = destination_axes_of(
+AXES = build_state_of(
     from_scipy(sparse.csr_array(np.eye(4))).storage, "bsr", block_rows=2, block_columns=2
 )
 
@@ -50,7 +49,7 @@ def test_axes_stand_in_the_order_of_the_buffer():
     assert axes_before(AXES, column) == ["IO"]
     assert [axis.name for axis in axes_after(AXES, column)] == ["II", "JI"]
     assert has_full_ancestors(AXES, column)
-    stored = destination_axes_of(from_scipy(sparse.csr_array(np.eye(4))).storage, "dcsr")
+    stored = build_state_of(from_scipy(sparse.csr_array(np.eye(4))).storage, "dcsr")
     inner = stored.by_name[stored.description.buffer.axes[-1]]
     assert not has_full_ancestors(stored, inner)
 
