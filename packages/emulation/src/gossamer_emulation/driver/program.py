@@ -65,9 +65,9 @@ def _cached_driver(architecture: Architecture) -> Artifact | None:
 
 def _files(architecture: Architecture) -> tuple[Path, ...]:
     """Return the files of the driver that the compiler is given."""
-    of_architecture = (f"{part}_{architecture.name}.c" for part in ("relocations", "detours"))
+    architecture_sources = (f"{part}_{architecture.name}.c" for part in ("relocations", "detours"))
     return tuple(
-        _SOURCES / name for name in ("main.c", "call.c", "object_file.c", *of_architecture)
+        _SOURCES / name for name in ("main.c", "call.c", "object_file.c", *architecture_sources)
     )
 
 

@@ -109,8 +109,8 @@ def axis_facts(description: FormatDescription) -> tuple[Fact, ...]:
         for fact in facts_of_axis(axis, name_of=lambda handle: handle)
     )
     segments = stated_fact_index(promised).facts_of_type(SortedSegments)
-    of_rows = {fact for fact in segments if fact.indptr is None}
-    return tuple(fact for fact in promised if fact not in of_rows)
+    row_facts = {fact for fact in segments if fact.indptr is None}
+    return tuple(fact for fact in promised if fact not in row_facts)
 
 
 def _require_map_facts(storage: Storage) -> None:

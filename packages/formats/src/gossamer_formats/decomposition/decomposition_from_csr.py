@@ -62,6 +62,6 @@ def _sorted_csr(tensor: SparseTensor) -> tuple[SparseTensor, Array | None]:
 
 def _source_part(part: Part, permutation: Array) -> Part:
     """Return a part of a converted tensor as a part of the tensor, where values have other indices."""
-    of_source = compose(permutation, part.permutation)
-    of_source.flags.writeable = False
-    return part._replace(permutation=of_source)
+    source_permutation = compose(permutation, part.permutation)
+    source_permutation.flags.writeable = False
+    return part._replace(permutation=source_permutation)

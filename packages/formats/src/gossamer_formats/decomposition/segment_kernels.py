@@ -100,17 +100,17 @@ def store_segments(
     slots = index(width) if width <= MAX_CONSTANT else index_var("width")
     count, segments = (index_var("count"),), (index_var("segments"),)
     stored = (mul(*segments, slots),)
-    of_start, of_length = (dtype_name(array.dtype) for array in (starts, lengths))
+    start_dtype, length_dtype = (dtype_name(array.dtype) for array in (starts, lengths))
     _run(
         compile,
-        [_store_segments(slots, (of_start, of_length), (column, value))],
+        [_store_segments(slots, (start_dtype, length_dtype), (column, value))],
         {
             "segments": starts.size,
             "count": columns.size,
             "unused": unused,
             "width": width,
-            "STARTS": ArrayArgument(starts, of_start, segments),
-            "LENGTHS": ArrayArgument(lengths, of_length, segments),
+            "STARTS": ArrayArgument(starts, start_dtype, segments),
+            "LENGTHS": ArrayArgument(lengths, length_dtype, segments),
             "COLUMNS": ArrayArgument(columns, column, count),
             "VALUES": ArrayArgument(values, value, count),
             "NEW_COLUMNS": ArrayArgument(segments_in_rows.columns, column, stored),
@@ -121,13 +121,15 @@ def store_segments(
     return segments_in_rows
 
 
-def _store_segments(slots: Expr, of_segments: tuple[str, str], of_elements: tuple[str, str]) -> For:
+def _store_segments(
+    slots: Expr, segment_dtypes: tuple[str, str], element_dtypes: tuple[str, str]
+) -> For:
     """Return the loop for dtypes of starts and lengths, and of columns and values."""
-    (of_start, of_length), (column, value) = of_segments, of_elements
+    (start_dtype, length_dtype), (column, value) = segment_dtypes, element_dtypes
     segment, position, destination, element = (index_var(name) for name in ("s", "x", "t", "e"))
     at, source = (destination,), (element,)
     stores: list[Stmt] = [
-        let(element.name, add(load("STARTS", segment, of_start), position)),
+        let(element.name, add(load("STARTS", segment, start_dtype), position)),
         Store("NEW_COLUMNS", at, Load("COLUMNS", source, column)),
         Store("NEW_VALUES", at, Load("VALUES", source, value)),
         store("PERMUTATION", destination, element),
@@ -137,7 +139,7 @@ def _store_segments(slots: Expr, of_segments: tuple[str, str], of_elements: tupl
         Store("NEW_VALUES", at, zero_of(value)),
         store("PERMUTATION", destination, index(UNSTORED)),
     ]
-    is_element = compare("lt", position, load("LENGTHS", segment, of_length))
+    is_element = compare("lt", position, load("LENGTHS", segment, length_dtype))
     body: list[Stmt] = [
         let(destination.name, digits(segment, slots, position)),
         when(is_element, stores, fill),

@@ -21,12 +21,12 @@ def _blocks(elements: Nonzeros, density: float, sizes: Mapping[str, int]) -> Arr
     rows, columns = (-(-elements.shape[0] // height), -(-elements.shape[1] // width))
     # One number for each block, because `unique` of pairs sorts them as records, which is slower.
     numbers = elements.rows // height * columns + elements.columns // width
-    blocks, of_block = np.unique(numbers, return_inverse=True)
+    blocks, block_numbers = np.unique(numbers, return_inverse=True)
     # In float64, where squares of float32 are finite.
     squares = np.bincount(
-        of_block, weights=elements.values.astype(np.float64) ** 2, minlength=blocks.size
+        block_numbers, weights=elements.values.astype(np.float64) ** 2, minlength=blocks.size
     )
-    kept: Array = are_largest(squares, round(density * rows * columns))[of_block]
+    kept: Array = are_largest(squares, round(density * rows * columns))[block_numbers]
     return kept
 
 
@@ -39,13 +39,13 @@ def _prune_groups(elements: Nonzeros, _density: float, sizes: Mapping[str, int])
 def _prune_columns(elements: Nonzeros, _density: float, sizes: Mapping[str, int]) -> Array:
     length = max(elements.shape[1], 1)
     numbers = elements.rows // sizes["rows"] * length + elements.columns
-    places, of_place = np.unique(numbers, return_inverse=True)
+    places, place_numbers = np.unique(numbers, return_inverse=True)
     sums = np.bincount(
-        of_place, weights=elements.magnitudes.astype(np.float64), minlength=places.size
+        place_numbers, weights=elements.magnitudes.astype(np.float64), minlength=places.size
     )
     groups = _group_numbers(places // length, places % length, length, sizes["group"])
     is_chosen = ranks_in_groups(groups, sums) < sizes["chosen"]
-    kept: Array = is_chosen[of_place]
+    kept: Array = is_chosen[place_numbers]
     inside = Nonzeros(
         elements.shape, elements.rows[kept], elements.columns[kept], elements.values[kept]
     )

@@ -41,9 +41,9 @@ def tensor_of_arrays(
     declared = describe(format, ndim=len(lengths))
     required_shape(shape, ndim=len(shape_of(declared)))
     name = values_handle(declared)
-    of_values = value_array_dtype(declared.buffer.dtype).name
-    if of_values not in NUMPY_DTYPES:
-        require_dtype(name, arrays[name], (of_values,))
+    value_dtype = value_array_dtype(declared.buffer.dtype).name
+    if value_dtype not in NUMPY_DTYPES:
+        require_dtype(name, arrays[name], (value_dtype,))
     else:
         require_dtype(name, arrays[name], NUMPY_DTYPES)
     for handle, dtype in index_dtypes(declared).items():

@@ -107,10 +107,10 @@ def _program(operands: EinsumOperands) -> Module:
 def _fixed_sizes(operands: EinsumOperands) -> dict[str, int]:
     """Return the sizes that kernels are compiled for: those of dimensions that no sparse operand has, such as
     features. Those of matrices change from call to call."""
-    of_sparse = {
+    sparse_letters = {
         *"".join(operands.program.subscripts.operands[number] for number in operands.sparse)
     }
-    return {letter: size for letter, size in operands.sizes.items() if letter not in of_sparse}
+    return {letter: size for letter, size in operands.sizes.items() if letter not in sparse_letters}
 
 
 def _new_result(operands: EinsumOperands) -> Array:

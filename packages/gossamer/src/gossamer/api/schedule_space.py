@@ -28,9 +28,9 @@ def schedule_space(
     as for `explain`, and so are errors.
 
     >>> import gossamer as gs
-    >>> of_spmm = {"target": "generic-cpu:vector_bits=512", "specialize": {"feat_size": 40}}
-    >>> space = gs.schedule_space("spmm", **of_spmm)
-    >>> space.prior == gs.explain("spmm", **of_spmm)
+    >>> arguments = {"target": "generic-cpu:vector_bits=512", "specialize": {"feat_size": 40}}
+    >>> space = gs.schedule_space("spmm", **arguments)
+    >>> space.prior == gs.explain("spmm", **arguments)
     True
     >>> space.prior.choices[0]
     RuleChoice(name='csrmm.tile_vectors', value=3, values=(3, 1))

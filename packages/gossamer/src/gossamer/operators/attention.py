@@ -292,6 +292,6 @@ def _compute_heads_on_device(
     shape = (*heads, rows, features)
     result = output_on_device(out, dtype=dtype, shape=shape, device=device, target=target)
     for head in np.ndindex(*heads):
-        q, k, v, of_head = (subarray(array, head) for array in (*dense, result))
-        attention(pattern, q, k, v, scale, out=of_head, target=target)
+        q, k, v, head_result = (subarray(array, head) for array in (*dense, result))
+        attention(pattern, q, k, v, scale, out=head_result, target=target)
     return result

@@ -47,10 +47,10 @@ def riscv64_features(
             return None
         letters = auxiliary_value(HARDWARE)
     extensions = (probe or _probe_key)(_EXTENSIONS)
-    of_letters = {
+    by_letter = {
         name: name in RISCV64_BASE or bool(letters >> ord(name) - ord("a") & 1) for name in _LETTERS
     }
-    return of_letters | {name: bool(extensions >> bit & 1) for name, bit in _PROBED.items()}
+    return by_letter | {name: bool(extensions >> bit & 1) for name, bit in _PROBED.items()}
 
 
 def riscv64_identity(probe: Callable[[int], int] | None = None) -> str:

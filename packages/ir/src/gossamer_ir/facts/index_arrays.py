@@ -194,8 +194,8 @@ def bit_counts(words: Array) -> Array:
     [0, 2, 64]
     """
     flat = np.ascontiguousarray(words).reshape(-1)
-    of_bytes = _BITS_OF_BYTE[flat.view(np.uint8)].reshape(-1, flat.dtype.itemsize)
-    counts: Array = of_bytes.sum(axis=1, dtype=np.int64)
+    byte_counts = _BITS_OF_BYTE[flat.view(np.uint8)].reshape(-1, flat.dtype.itemsize)
+    counts: Array = byte_counts.sum(axis=1, dtype=np.int64)
     return counts
 
 

@@ -90,9 +90,9 @@ class _StoreChecker:
         scopes = {buffer.name: buffer.scope for buffer in allocations(stmts(function.body))}
         self._of_block = {name for name, scope in scopes.items() if scope == "shared"}
         # Buffers that a thread allocates are its own, whatever their scope.
-        of_threads = {name for name, scope in scopes.items() if scope != "global"}
-        of_threads |= buffers_allocated((*thread_loops(function.body),))
-        self._of_thread = of_threads - self._of_block
+        thread_buffers = {name for name, scope in scopes.items() if scope != "global"}
+        thread_buffers |= buffers_allocated((*thread_loops(function.body),))
+        self._of_thread = thread_buffers - self._of_block
         self._values = values_of_vars(function)
         self._own = OwnElements(function, self._values)
         self._function = function

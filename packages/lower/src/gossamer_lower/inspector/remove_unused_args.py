@@ -83,7 +83,7 @@ class _ArgumentRemover:
 
 def _prune_arguments(function: Function, kept: tuple[Param, ...]) -> Function:
     named = set(_buffers_named(function.body))
-    of_axes = {handle for axis in function.axes for handle in index_handles(axis)}
+    axis_handles = {handle for axis in function.axes for handle in index_handles(axis)}
     pointed = {var.name for stmt in function.body for var in _pointers(stmt)}
     buffers = tuple(
         buffer
@@ -91,14 +91,14 @@ def _prune_arguments(function: Function, kept: tuple[Param, ...]) -> Function:
         if buffer.name in named
         or buffer.name in pointed
         or buffer.handle in pointed
-        or buffer.handle in of_axes
+        or buffer.handle in axis_handles
     )
     names = {buffer.name for buffer in buffers}
     facts = tuple(fact for fact in function.facts if set(_buffers_named((fact,))) <= names)
     bare = replace(function, params=(), buffers=buffers, facts=facts)
     used = pointed | {node.name for node in collect(Var, bare)}
     used |= {buffer.handle for buffer in buffers if buffer.handle is not None}
-    used |= of_axes
+    used |= axis_handles
     used |= {buffer.offsets for buffer in sparse_buffers(buffers) if buffer.offsets is not None}
     params = tuple(p for p in function.params if p in kept or p.name in used)
     return replace(bare, params=params)

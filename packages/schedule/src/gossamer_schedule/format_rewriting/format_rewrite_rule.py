@@ -172,16 +172,18 @@ class FormatRewriteRule:
             name="idx_map",
         )
         _require_inverse(forward, inverse, sizes)
-        of_axis = dict(zip(self.axes_after_rewrite, inverse.vars, strict=True))
+        vars_by_axis = dict(zip(self.axes_after_rewrite, inverse.vars, strict=True))
         for axis, result in zip(before, inverse.results, strict=True):
-            others = set(of_axis) - set(axis_map[axis])
-            used = sorted(other for other in others if of_axis[other] in free_vars(result))
+            others = set(vars_by_axis) - set(axis_map[axis])
+            used = sorted(other for other in others if vars_by_axis[other] in free_vars(result))
             if used:
                 raise _axes_error(
                     f"The index along '{axis}' depends on the axis '{used[0]}', which axis_map does not map "
                     "it to."
                 )
-        ordered = IndexMap(tuple(of_axis[axis] for axis in described.buffer.axes), inverse.results)
+        ordered = IndexMap(
+            tuple(vars_by_axis[axis] for axis in described.buffer.axes), inverse.results
+        )
         return replace(described, map=ordered, shape=_shape(described, ordered))
 
 

@@ -126,17 +126,17 @@ def _required_conditions(
     Bounds of iterators whose `whole` domain is visited are left out.
     """
     cursor = nest.block
-    of_elements = conditions_of_init(enclosed_block(cursor))
+    init_conditions = conditions_of_init(enclosed_block(cursor))
     bounded = [
         iterator for iterator in cursor.node.iters if iterator in whole or iterator not in iters
     ]
     kept = tuple(
-        part for part in of_elements if not any(is_bound_of(part, item) for item in bounded)
+        part for part in init_conditions if not any(is_bound_of(part, item) for item in bounded)
     )
     kept += tuple(_conditions_around(nest))
     allowed = {iterator.var for iterator in iters} | nest.known_above
     # A dropped condition means points that do not assign: copying their element would store garbage.
-    is_dropping = len(tuple(conjuncts(cursor.node.predicate))) > len(of_elements)
+    is_dropping = len(tuple(conjuncts(cursor.node.predicate))) > len(init_conditions)
     is_assigned = is_assigning(cursor.node, store.buffer)
     if any(free_vars(part) - allowed for part in kept) or (is_dropping and is_assigned):
         raise schedule_error(

@@ -56,8 +56,8 @@ class FormatSuite:
         assert format_named(self.format.name) == self.format
 
     def test_its_description_has_its_name_and_can_be_printed(self) -> None:
-        of_ndim = {"ndim": self.ndim} if self.format.is_of_any_ndim else {}
-        description = self.format.describe(**of_ndim)
+        parameters = {"ndim": self.ndim} if self.format.is_of_any_ndim else {}
+        description = self.format.describe(**parameters)
         assert description.name == self.format.name
         assert parse_format(print_format(description)) == description
 

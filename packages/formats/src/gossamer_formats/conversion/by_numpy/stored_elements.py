@@ -35,13 +35,13 @@ class Slots(NamedTuple):
     slot of each axis in which it is, and its coordinate along each axis."""
 
     value_indices: Array
-    of_axes: dict[str, Array]
+    slots_by_axis: dict[str, Array]
     coordinates: dict[str, Array]
 
     def select(self, chosen: Array) -> Slots:
         return Slots(
             self.value_indices[chosen],
-            {name: array[chosen] for name, array in self.of_axes.items()},
+            {name: array[chosen] for name, array in self.slots_by_axis.items()},
             {name: array[chosen] for name, array in self.coordinates.items()},
         )
 
@@ -112,7 +112,7 @@ def enumerate_slots(storage: Storage, axis: Axis, outer: Slots) -> Slots:
     """Return the slots of an axis within all slots of the axes before it."""
     indptr = indptr_of(axis)
     count = outer.value_indices.size
-    parents = np.zeros(count, np.int64) if axis.parent is None else outer.of_axes[axis.parent]
+    parents = np.zeros(count, np.int64) if axis.parent is None else outer.slots_by_axis[axis.parent]
     if indptr is None:
         width = evaluate(width_of(axis), storage.sizes)
         slots = outer.select(np.repeat(np.arange(count), width))
@@ -131,11 +131,11 @@ def enumerate_slots(storage: Storage, axis: Axis, outer: Slots) -> Slots:
     coordinates = positions
     if indices is not None:
         stored = storage.arrays[indices.handle]
-        of_slots = _coordinates_of_bits(stored) if indices.is_mask else stored
-        coordinates = of_slots[axis_slots].astype(np.int64)
+        slot_coordinates = _coordinates_of_bits(stored) if indices.is_mask else stored
+        coordinates = slot_coordinates[axis_slots].astype(np.int64)
     inner = Slots(
         value_indices,
-        {**slots.of_axes, axis.name: axis_slots},
+        {**slots.slots_by_axis, axis.name: axis_slots},
         {**slots.coordinates, axis.name: coordinates},
     )
     if indices is None or not indices.padded:

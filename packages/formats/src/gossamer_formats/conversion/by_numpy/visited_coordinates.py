@@ -55,7 +55,7 @@ def visited_coordinates(storage: Storage, dimension: int) -> VisitedCoordinates:
         slots = enumerate_slots(storage, axes[name], slots)
         if name not in used and all(map(is_full, below)):
             # Each slot of this axis leads to the same coordinates, so one of each fiber is enough.
-            slots = slots.select(_first_slots(slots.of_axes, name))
+            slots = slots.select(_first_slots(slots.slots_by_axis, name))
     visited = coordinates_of_slots(storage, slots, dimension)
     visited = visited[(visited >= 0) & (visited < storage.shape[dimension])]
     is_declared = all(_is_distinct(storage, axes[name], is_used=name in used) for name in needed)

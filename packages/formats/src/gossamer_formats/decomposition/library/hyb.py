@@ -63,9 +63,11 @@ def hyb(matrix: SparseTensor, *, c: int = 1, k: int | None = None) -> Iterator[P
     source = _Source.from_matrix(matrix, compile)
     # More partitions than columns would all be empty.
     partitions = min(c, max(matrix.shape[1], 1))
-    segments, of_partitions = _segments(matrix, partitions, compile)
+    segments, segment_partitions = _segments(matrix, partitions, compile)
     buckets = widest + 1
-    parts = of_partitions.astype(np.min_scalar_type(partitions * buckets), copy=False) * buckets
+    parts = (
+        segment_partitions.astype(np.min_scalar_type(partitions * buckets), copy=False) * buckets
+    )
     parts += np.searchsorted(1 << np.arange(widest), segments.lengths).astype(parts.dtype)
     for part, members in enumerate(_members(parts, partitions * buckets)):
         if members.size:
@@ -153,16 +155,16 @@ def _segments(
         # NumPy divides in vectors, but not by `divmod`.
         rows = segments // partitions
         return _Segments(rows, ends[segments] - lengths, lengths), segments - rows * partitions
-    of_columns = columns // columns.dtype.type(max(-(-matrix.shape[1] // partitions), 1))
+    column_partitions = columns // columns.dtype.type(max(-(-matrix.shape[1] // partitions), 1))
     begins = np.empty(columns.size + 1, bool)
-    np.not_equal(of_columns[1:], of_columns[:-1], out=begins[1:-1])
+    np.not_equal(column_partitions[1:], column_partitions[:-1], out=begins[1:-1])
     begins[offsets] = True
     starts = np.flatnonzero(begins)
     ends, starts = starts[1:], starts[:-1]
     # The last row that begins at or before a segment; empty rows begin where the next one does.
     counts = np.diff(np.searchsorted(starts, offsets))
     rows = np.repeat(np.arange(matrix.shape[0]), counts)
-    return _Segments(rows, starts, ends - starts), of_columns[starts]
+    return _Segments(rows, starts, ends - starts), column_partitions[starts]
 
 
 def _members(parts: Array, count: int) -> Iterator[Array]:

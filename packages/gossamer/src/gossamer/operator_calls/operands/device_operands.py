@@ -50,8 +50,8 @@ def common_device(arrays: Mapping[str, Iterable[Any]]) -> Device:
     """Return the device of the arrays of several operands, which have names for errors. Raise `ArgumentError`
     (`operand.device`) if they are on several devices."""
     operands: dict[Device, str] = {}
-    for name, of_operand in arrays.items():
-        for array in of_operand:
+    for name, operand_arrays in arrays.items():
+        for array in operand_arrays:
             view = device_view(name, array)
             operands.setdefault(HOST if view is None else view.device, name)
     if len(operands) > 1:

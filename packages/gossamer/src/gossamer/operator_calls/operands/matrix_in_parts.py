@@ -35,7 +35,7 @@ class MatrixInParts(msgspec.Struct, frozen=True):
     @property
     def memory(self) -> tuple[Array, ...]:
         arrays = (part.tensor.arrays.values() for part in self.decomposition.parts)
-        return tuple(array for of_part in arrays for array in of_part)
+        return tuple(array for part_arrays in arrays for array in part_arrays)
 
 
 def is_decomposition(matrix: object) -> TypeGuard[Decomposition]:

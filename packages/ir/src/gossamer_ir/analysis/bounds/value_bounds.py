@@ -296,10 +296,10 @@ class ValueBounds:
         if fact is None:
             return limit
         self._open += 1
-        of_elements = max(self.bound(fact.low), self.bound(fact.high))
+        element_bound = max(self.bound(fact.low), self.bound(fact.high))
         self._open -= 1
         self._ranges[load.buffer] = fact
-        return min(limit, of_elements)
+        return min(limit, element_bound)
 
 
 @cache

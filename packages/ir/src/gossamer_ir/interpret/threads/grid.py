@@ -168,12 +168,12 @@ def _unordered_threads(
         if iteration.axis in numbers
     ]
     different = [pair for pair in pairs if pair[0].iteration != pair[1].iteration]
-    of_blocks = [pair for pair in different if pair[0].is_block]
-    if of_blocks:
-        return None if in_block else of_blocks[0]
-    of_all_blocks = None if in_block else _iterations_of_blocks(one, other)
-    if of_all_blocks is not None:
-        return of_all_blocks
+    block_pairs = [pair for pair in different if pair[0].is_block]
+    if block_pairs:
+        return None if in_block else block_pairs[0]
+    iterations = None if in_block else _iterations_of_blocks(one, other)
+    if iterations is not None:
+        return iterations
     return different[0] if different and one.barriers == other.barriers else None
 
 

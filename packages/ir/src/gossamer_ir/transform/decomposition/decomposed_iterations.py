@@ -134,11 +134,11 @@ def _initialized_dimensions(iteration: Iteration, vars: Sequence[str]) -> list[i
 
 def _initializes_all(iteration: Iteration, tensor: DividedTensor) -> bool:
     """Return whether the init runs for all coordinates of the tensor's axes, not only for stored ones."""
-    axes, of_tensor = tensor.axes_of_function, set(tensor.buffers[0].axes)
+    axes, tensor_axes = tensor.axes_of_function, set(tensor.buffers[0].axes)
     return all(
         is_full(axes[item.axis]) and axes[item.axis].parent is None
         for item, _ in axes_of_init(iteration, axes)
-        if item.axis in of_tensor
+        if item.axis in tensor_axes
     )
 
 

@@ -161,10 +161,10 @@ def _require_separable(sites: Sequence[StoreSite]) -> None:
         for second in sites[number + 1 :]:
             common = [
                 name
-                for name, of_first, of_second in zip(
+                for name, first_version, second_version in zip(
                     first.vars, first.iteration_ids, second.iteration_ids, strict=False
                 )
-                if of_first == of_second
+                if first_version == second_version
             ]
             if common:
                 _require_own_elements(first, second, common)

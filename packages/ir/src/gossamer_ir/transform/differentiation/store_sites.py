@@ -210,9 +210,9 @@ def require_one_init(site: StoreSite) -> None:
     that of the init whose variable is in no index. Only the updates after the last one count then."""
     if site.init is None:
         return
-    of_init = site.iteration_ids[-1]
+    init_id = site.iteration_ids[-1]
     numbers = zip(site.vars, site.iteration_ids, strict=True)
-    repeated = {name for name, number in numbers if number != of_init}
+    repeated = {name for name, number in numbers if number != init_id}
     repeated -= {name for index in site.indices for name in free_vars(index)}
     if repeated:
         raise UnsupportedError(

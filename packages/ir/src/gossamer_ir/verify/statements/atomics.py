@@ -85,7 +85,7 @@ def check_shared(context: VerifyContext, function: Function, place: NodePlace) -
     # Most functions have no atomic updates.
     if not any(isinstance(stmt, Atomic) for stmt in stmts(function.body)):
         return
-    of_blocks = {
+    block_buffers = {
         buffer.name for buffer in allocations(stmts(function.body)) if buffer.scope == "shared"
     }
     mixed = {name for body in _concurrent(function.body) for name in _mixed_access_buffers(body)}
@@ -94,7 +94,7 @@ def check_shared(context: VerifyContext, function: Function, place: NodePlace) -
         for loop in _loops_over_threads(function.body)
         for name in _mixed_access_buffers((loop,))
     }
-    for name in sorted((mixed - of_blocks) | (mixed_in_block & of_blocks)):
+    for name in sorted((mixed - block_buffers) | (mixed_in_block & block_buffers)):
         context.report(
             "verify.atomic.shared",
             f"'{name}' is updated atomically, but other statements or another atomic operation "

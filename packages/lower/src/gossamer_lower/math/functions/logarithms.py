@@ -107,7 +107,7 @@ def log_near_one(f: Term, *, precise: bool) -> LogarithmTerms:
 
 
 def _scaled_logarithm(
-    x: Term, factor: tuple[float, ...], of_two: tuple[float, ...], *, precise: bool
+    x: Term, factor: tuple[float, ...], two_logarithm: tuple[float, ...], *, precise: bool
 ) -> Term:
     """Return k log(2) + factor log(m), both in two parts."""
     code = x.code
@@ -115,8 +115,8 @@ def _scaled_logarithm(
     series = log_near_one(f, precise=precise)
     high = ((f - series.half).bits() & _SPLIT).read_as("float64")
     low = ((f - high) - series.half) + series.rest
-    first, whole = high * factor[0], k * of_two[0]
+    first, whole = high * factor[0], k * two_logarithm[0]
     total = whole + first
     rest = code.fma(low + high, factor[1], low * factor[0])
-    rest = code.fma(k, of_two[1], rest) + ((whole - total) + first)
+    rest = code.fma(k, two_logarithm[1], rest) + ((whole - total) + first)
     return total + rest

@@ -71,9 +71,9 @@ def tile_reason(pattern: BlockReduction, machine: Machine) -> str:
     """Return the reason for `best_tile` in words."""
     height = "an unknown number of" if pattern.height is None else str(pattern.height)
     features = "an unknown number of" if pattern.features is None else str(pattern.features)
-    of_features = f", {features} features" if pattern.feature else ""
+    feature_text = f", {features} features" if pattern.feature else ""
     return (
-        f"blocks have {height} rows{of_features}; of the tiles of at most "
+        f"blocks have {height} rows{feature_text}; of the tiles of at most "
         f"{_budget(pattern, machine)} registers it costs least, if a multiply-add costs 1, a broadcast "
         f"{BROADCAST_COST} and a vector of the dense operand {load_cost(machine)}"
     )

@@ -104,28 +104,30 @@ def _copies(
     """Let products read fragments of the operands, which read shared memory. Return the blocks that copy, the
     loops to which they move, and for shared memory the loops of the copy."""
     row, position, feature = products.row, products.position, products.feature
-    of_left = (row, products.inner_row, feature)
-    of_right = (row, position, products.inner_position, feature)
+    left_elements = (row, products.inner_row, feature)
+    right_elements = (row, position, products.inner_position, feature)
     block = products.block
     right = trace.cache_read(
-        block, buffer=products.right, scope="shared", elements=of_right, over_iters=True
+        block, buffer=products.right, scope="shared", elements=right_elements, over_iters=True
     )
     left = trace.cache_read(
-        block, buffer=products.left, scope="shared", elements=of_left, over_iters=True
+        block, buffer=products.left, scope="shared", elements=left_elements, over_iters=True
     )
-    left_tile = trace.cache_read(block, buffer=left.buffer, scope="fragment", elements=of_left)
+    left_tile = trace.cache_read(
+        block, buffer=left.buffer, scope="fragment", elements=left_elements
+    )
     right_tile = trace.cache_read(
         block,
         buffer=right.buffer,
         scope="fragment",
-        elements=of_right,
+        elements=right_elements,
         over_iters=True,
         # A fragment of the right operand has features by columns.
         order=tuple(f"v{name}" for name in (position, feature, products.inner_position)),
     )
     return [
-        (right.block, position, [right.loops[name] for name in of_right[2:]]),
-        (left.block, row, [left.loops[name] for name in of_left[1:]]),
+        (right.block, position, [right.loops[name] for name in right_elements[2:]]),
+        (left.block, row, [left.loops[name] for name in left_elements[1:]]),
         (left_tile.block, tile, ()),
         (right_tile.block, tile, ()),
     ]

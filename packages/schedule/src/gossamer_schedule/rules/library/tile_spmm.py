@@ -162,15 +162,15 @@ def _rows(context: RuleContext) -> int | None:
 
 def _packing_verdict(pattern: TiledReduction, features: VectorTiles, *, fits: bool) -> Verdict:
     """Return the verdict on packing, which pays if one vector of each row of a column tile fits."""
-    of_vector = features.lanes * _column_bytes(pattern)
+    vector_bytes = features.lanes * _column_bytes(pattern)
     if fits:
         return profitable_verdict(
-            f"their {_kilobytes(features.vectors * of_vector)} stay in the private cache, at aligned "
+            f"their {_kilobytes(features.vectors * vector_bytes)} stay in the private cache, at aligned "
             "addresses, while the rows of a panel select from them"
         )
     rows = amount(pattern.tile_columns, "row")
     return unprofitable_verdict(
-        f"a vector of each of the {rows} that a tile selects takes {_kilobytes(of_vector)} in all; "
+        f"a vector of each of the {rows} that a tile selects takes {_kilobytes(vector_bytes)} in all; "
         f"packed rows have at most {_kilobytes(PACKED_BYTES)}"
     )
 

@@ -162,7 +162,7 @@ def _assigning(fibers: Expr) -> list[Stmt]:
     """Return the kernel that finds the slot of each element: a table has those of one fiber at a time."""
     slot = index_var("s")
     end = load("STARTS", add(_FIBER, ONE), "int32")
-    of_coordinate = load("RANK", _coordinate(), "int32")
+    coordinate_rank = load("RANK", _coordinate(), "int32")
     body = [
         loop(
             slot.name,
@@ -170,7 +170,7 @@ def _assigning(fibers: Expr) -> list[Stmt]:
             end,
             [store("RANK", load("LISTED", slot, "int32"), slot, "int32")],
         ),
-        _over_elements([store("SLOTS", load("ELEMENTS", _AT, "int32"), of_coordinate, "int32")]),
+        _over_elements([store("SLOTS", load("ELEMENTS", _AT, "int32"), coordinate_rank, "int32")]),
     ]
     return [loop(_FIBER.name, ZERO, fibers, body)]
 

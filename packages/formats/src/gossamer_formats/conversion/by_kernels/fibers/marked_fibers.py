@@ -125,8 +125,8 @@ def _new_lists(state: BuildState, parent: AxisSlot, *, lists_slots: bool) -> _Li
     begins = recorder.compute(np.zeros, parent.size.value, np.int32)
     slots = None
     if lists_slots:
-        of_elements = recorder.compute(np.empty, value_count, np.int32)
-        slots = ArrayArgument(of_elements, "int32", (state.loop.size.expr,))
+        element_slots = recorder.compute(np.empty, value_count, np.int32)
+        slots = ArrayArgument(element_slots, "int32", (state.loop.size.expr,))
     return _Lists(
         capacity,
         ArrayArgument(coordinates, "int32", (index_var("capacity"),)),
@@ -268,12 +268,12 @@ def first_elements(listed: Array, count: int) -> Array:
 def _are_scattered(state: BuildState, axis: Axis, parent: AxisSlot) -> bool:
     """Return whether the outermost loop varies a coordinate on which the fiber of an element does not depend:
     then hardly any fiber has its elements together."""
-    of_fiber = _dimensions_of_fiber(state, axis)
+    fiber_dimensions = _dimensions_of_fiber(state, axis)
     is_single = parent.size.value == 1 or all(
-        state.source.shape[dimension] == 1 for dimension in of_fiber
+        state.source.shape[dimension] == 1 for dimension in fiber_dimensions
     )
     return (
         not is_single
         and bool(state.order.digits)
-        and state.order.digits[0].dimension not in of_fiber
+        and state.order.digits[0].dimension not in fiber_dimensions
     )

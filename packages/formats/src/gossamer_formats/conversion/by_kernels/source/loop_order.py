@@ -33,8 +33,8 @@ def _layout_names(description: FormatDescription) -> tuple[str, ...]:
     lengths = [axis.length for axis in description.axes]
     shapes = [size for array in description.index_arrays for size in array.shape]
     names = free_vars(*lengths, *shape_of(description), *map_results(description), *shapes)
-    of_sizes = [param.name for param in description.params if param.dtype != "handle"]
-    return tuple(name for name in of_sizes if name in names)
+    size_params = [param.name for param in description.params if param.dtype != "handle"]
+    return tuple(name for name in size_params if name in names)
 
 
 @lru_cache(maxsize=256)
