@@ -20,7 +20,7 @@ from gossamer_llvm.target_machines import cross_target_machine
 from gossamer_lower import lower_to_device, pipeline_loops
 
 TRIPLE = "nvptx64-nvidia-cuda"
-_EXTERNAL = re.compile(
+_EXTERNAL_FUNCTION = re.compile(
     r"^\.extern\b(?! \.shared \.align (?:16|1024) \.b8 gossamer_kernel).*", re.MULTILINE
 )
 
@@ -59,7 +59,7 @@ def without_externals(ptx: str) -> str:
     Traceback (most recent call last):
     gossamer_ir.errors.InternalError: The emitted PTX refers to a function ...: .extern .func llvm_misspelt ()
     """
-    leaked = _EXTERNAL.search(ptx)
+    leaked = _EXTERNAL_FUNCTION.search(ptx)
     if leaked is not None:
         raise InternalError(f"The emitted PTX refers to a function outside of it: {leaked[0]}")
     return ptx

@@ -21,10 +21,10 @@ from gossamer_llvm.targets.nvptx.warp_instructions import (
 
 def kernel_forms(flat: Module) -> Mapping[str, FunctionForm]:
     """Return the form of each function of a module for a device: all are kernels."""
-    return {function.name: _form(function) for function in flat.functions}
+    return {function.name: _function_form(function) for function in flat.functions}
 
 
-def _form(function: Function) -> FunctionForm:
+def _function_form(function: Function) -> FunctionForm:
     block = block_shape(function)
     attributes = f'{HOT} "nvvm.maxntid"="{",".join(map(str, block))}"'
     instructions = set(map(type, map(warp_instruction_of, nodes_of_type(function, For))))

@@ -74,7 +74,7 @@ def run_tiles(
     if not loop_name:
         return
     prior = tile_loop(tiles, rows=rows)
-    form = trace.choose(f"{block_name}.tile_loop", prior.form, *_other_forms(tiles, rows=rows))
+    form = trace.choose(f"{block_name}.tile_loop", prior.form, *_permitted_forms(tiles, rows=rows))
     if form == "peeled":
         trace.record.annotate(name=loop_name, key="peel", value="last")
     elif form == "unrolled":
@@ -83,7 +83,7 @@ def run_tiles(
     trace.decide(_TEXTS[form], why)
 
 
-def _other_forms(tiles: VectorTiles, *, rows: int) -> Iterator[LoopForm]:
+def _permitted_forms(tiles: VectorTiles, *, rows: int) -> Iterator[LoopForm]:
     """Yield the forms of a loop over tiles that are not too much code."""
     if tiles.tiles is None:
         return

@@ -89,10 +89,10 @@ def row_spmm(module: Module, context: RuleContext) -> PatternMatch | None:
     # Of a sibling, the row is an iterator of the block around all of them.
     has_cacheable_accumulators = not context.is_sibling and has_rows_and_init(*program)
     trace = context.new_trace()
-    form = _form(
+    form = _preferred_form(
         pattern, context, program=program, has_cacheable_accumulators=has_cacheable_accumulators
     )
-    others = _other_forms(
+    others = _permitted_forms(
         pattern, context, program=program, has_cacheable_accumulators=has_cacheable_accumulators
     )
     form = trace.choose(f"{pattern.block}.form", form, *others)
@@ -117,7 +117,7 @@ def row_spmm(module: Module, context: RuleContext) -> PatternMatch | None:
     return PatternMatch(pattern.text, trace)
 
 
-def _form(
+def _preferred_form(
     pattern: RowReduction,
     context: RuleContext,
     *,
@@ -150,7 +150,7 @@ def _form(
     )
 
 
-def _other_forms(
+def _permitted_forms(
     pattern: RowReduction,
     context: RuleContext,
     *,
