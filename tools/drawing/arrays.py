@@ -128,7 +128,7 @@ def _arrays_of_storage(storage: Storage) -> Iterator[Drawn]:
         if axis is not None and _is_mask(axis):
             yield Drawn(handle, [[*_bits(storage, axis, array)]])
         elif axis is not None:
-            cells = [*_entries(array, slots.of_axes[axis.name], rows)]
+            cells = [*_entries(array, slots.slots_by_axis[axis.name], rows)]
             path = [axes[name] for name in ancestors(axes, axis.name)][::-1]
             yield Drawn(handle, _reshape_cells(cells, _dimensions(storage, [*path, axis])))
         elif any(_handle(indptr_of(axis)) == handle for axis in axes.values()):
@@ -150,7 +150,7 @@ def _bits(storage: Storage, axis: Axis, words: Array) -> Iterator[list[BoxConten
     """Yield a line for each word: the bits of the columns that there are, the lowest first."""
     slots = _slots(storage)
     rows = coordinates_of_slots(storage, slots, len(storage.shape) - 2)
-    above = slots.of_axes[axis.parent or ""]
+    above = slots.slots_by_axis[axis.parent or ""]
     width = min(evaluate(axis.length, storage.sizes), storage.shape[-1])
     for number, word in enumerate(words):
         colors = {f"row{row}" for row in rows[above == number]}
