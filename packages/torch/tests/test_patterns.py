@@ -63,7 +63,7 @@ def test_values_that_stay_the_same_have_one_matrix(arrays, transposed):
     values[0] = torch.nan
 
     def matrix(values):
-        return pattern.oriented(transposed=transposed).matrix(values)
+        return pattern.orientation(transposed=transposed).matrix(values)
 
     def expected():
         dense = SparseMatrix(*arrays, values, shape=(3, 4)).to_dense().numpy()

@@ -50,7 +50,7 @@ class ResultKey(Generic[R]):
         by_objects = self._find_by_objects(sources, options)
         if by_objects is not None:
             return cast("R", by_objects.result)
-        kept = _kept.get(_Place(self, options, tuple(map(memory_of, sources))))
+        kept = _kept.get(_Location(self, options, tuple(map(memory_of, sources))))
         return None if kept is None or not kept.is_of(sources) else cast("R", kept.result)
 
     def get(
@@ -65,11 +65,11 @@ class ResultKey(Generic[R]):
         if by_objects is not None:
             return cast("R", by_objects.result)
         sources = [_original_of(source) for source in sources]
-        place = _Place(self, options, tuple(map(memory_of, sources)))
-        kept = _kept.get(place)
+        location = _Location(self, options, tuple(map(memory_of, sources)))
+        kept = _kept.get(location)
         if kept is None or not kept.is_of(sources):
             states = [state_of(source) for source in sources]
-            kept = _keep(place, sources, states, make_to_keep(make))
+            kept = _keep(location, sources, states, make_to_keep(make))
         result: R = kept.result
         return result
 
@@ -77,7 +77,7 @@ class ResultKey(Generic[R]):
         self, sources: Sequence[torch.Tensor], options: tuple[Hashable, ...]
     ) -> _Kept | None:
         """Return the result that was made of these objects, the usual case, if they have not changed."""
-        kept = _kept.get(_Place(self, options, tuple(map(id, sources))))
+        kept = _kept.get(_Location(self, options, tuple(map(id, sources))))
         return kept if kept is not None and kept.is_of_objects(sources) else None
 
 
@@ -92,7 +92,7 @@ def copy_with_results(tensor: torch.Tensor) -> torch.Tensor:
     True
     """
     copy = _copy_to_keep(tensor)
-    _keep(_Place(_ORIGINAL, (), (memory_of(copy),)), [copy], [state_of(copy)], tensor)
+    _keep(_Location(_ORIGINAL, (), (memory_of(copy),)), [copy], [state_of(copy)], tensor)
     return copy
 
 
@@ -111,12 +111,12 @@ def kept_contents(tensor: torch.Tensor) -> torch.Tensor:
     original = _original_of(tensor)
     if original is not tensor and torch.equal(original, tensor):
         return original
-    place = _Place(_CONTENTS, (), (memory_of(tensor),))
-    kept = _kept.get(place)
+    location = _Location(_CONTENTS, (), (memory_of(tensor),))
+    kept = _kept.get(location)
     if kept is None or not kept.is_of([tensor]):
         contents = _copy_to_keep(tensor)
         state = state_of(tensor)._replace(contents=contents)
-        kept = _keep(place, [tensor], [state], contents)
+        kept = _keep(location, [tensor], [state], contents)
     copy: torch.Tensor = kept.result
     return copy
 
@@ -128,7 +128,7 @@ def _copy_to_keep(tensor: torch.Tensor) -> torch.Tensor:
 
 def _original_of(tensor: torch.Tensor) -> torch.Tensor:
     """Return the tensor whose copy this is, if it is one and was not changed."""
-    kept = _kept.get(_Place(_ORIGINAL, (), (memory_of(tensor),)))
+    kept = _kept.get(_Location(_ORIGINAL, (), (memory_of(tensor),)))
     if kept is None or not kept.is_of([tensor]):
         return tensor
     original: torch.Tensor = kept.result
@@ -147,9 +147,9 @@ _ORIGINAL = ResultKey[torch.Tensor]("the tensor that a copy was made of")
 _CONTENTS = ResultKey[torch.Tensor]("a copy that is never written to")
 
 
-class _Place(NamedTuple):
-    """The place of a result: its key and options, and the places of its tensors in memory; or the numbers of
-    these objects, which are made and found in less time."""
+class _Location(NamedTuple):
+    """The location of a result: its key and options, and the places of its tensors in memory; or the numbers
+    of these objects, which are made and found in less time."""
 
     key: ResultKey[Any]
     options: tuple[Hashable, ...]
@@ -188,59 +188,59 @@ class _Kept(NamedTuple):
 
 
 def _keep(
-    place: _Place, sources: Sequence[torch.Tensor], states: Sequence[TensorState], result: Any
+    location: _Location, sources: Sequence[torch.Tensor], states: Sequence[TensorState], result: Any
 ) -> _Kept:
     """Keep a result that was made of tensors of these states."""
     _drop_moved(sources[0])
     references = [TensorWeakRef(source) for source in sources]
     kept = _Kept([*zip(references, states, strict=True)], result)
-    for one in (place, place._replace(sources=tuple(map(id, sources)))):
+    for one in (location, location._replace(sources=tuple(map(id, sources)))):
         _kept[one] = kept
         for source in sources:
-            _places_of(source).places.add(one)
+            _locations_of(source).locations.add(one)
     return kept
 
 
-class _Places:
-    """The places of the results that a tensor is a source of."""
+class _Locations:
+    """The locations of the results that a tensor is a source of."""
 
     def __init__(self) -> None:
-        self.places: set[_Place] = set()
+        self.locations: set[_Location] = set()
 
 
-_kept: dict[_Place, _Kept] = {}
+_kept: dict[_Location, _Kept] = {}
 
-_places: MutableMapping[torch.Tensor, _Places] = WeakTensorKeyDictionary()
-"""For each tensor, the places of its results, which end with it."""
-
-
-def _places_of(tensor: torch.Tensor) -> _Places:
-    places = _places.get(tensor)
-    if places is None:
-        places = _places[tensor] = _Places()
-        finalize(places, _end_results, places.places).atexit = False
-    return places
+_locations: MutableMapping[torch.Tensor, _Locations] = WeakTensorKeyDictionary()
+"""For each tensor, the locations of its results, which end with it."""
 
 
-def _end_results(places: set[_Place]) -> None:
-    for place in [*places]:
-        _drop(place)
+def _locations_of(tensor: torch.Tensor) -> _Locations:
+    locations = _locations.get(tensor)
+    if locations is None:
+        locations = _locations[tensor] = _Locations()
+        finalize(locations, _end_results, locations.locations).atexit = False
+    return locations
 
 
-def _drop(place: _Place) -> None:
-    """End a result. Its tensors forget the place: one that lives long may have results with many others."""
-    kept = _kept.pop(place, None)
+def _end_results(locations: set[_Location]) -> None:
+    for location in [*locations]:
+        _drop(location)
+
+
+def _drop(location: _Location) -> None:
+    """End a result. Its tensors forget it: one that lives long may have results with many others."""
+    kept = _kept.pop(location, None)
     for reference, _ in kept.sources if kept is not None else ():
         source = reference()
         if source is not None:
-            _places_of(source).places.discard(place)
+            _locations_of(source).locations.discard(location)
 
 
 def _drop_moved(tensor: torch.Tensor) -> None:
     """Drop the results of earlier places of a tensor, such as before `tensor.data = ...`."""
-    places = _places_of(tensor).places
-    for place in [*places]:
-        kept = _kept.get(place)
+    locations = _locations_of(tensor).locations
+    for location in [*locations]:
+        kept = _kept.get(location)
         if kept is None or kept.has_moved():
-            places.discard(place)
-            _drop(place)
+            locations.discard(location)
+            _drop(location)

@@ -124,7 +124,7 @@ class CheckedPattern:
             self._transposed = OrientedPattern(structure, order, self._device)
         return self._transposed
 
-    def oriented(self, *, transposed: bool) -> OrientedPattern:
+    def orientation(self, *, transposed: bool) -> OrientedPattern:
         """Return the pattern of the transposed matrix, or of the matrix itself."""
         return self.transposed if transposed else self.direct
 
@@ -149,7 +149,7 @@ class CheckedPattern:
         products convert it to a faster format."""
         stored = self._stored.find([values]) if self._has_stored else None
         if stored is None:
-            return self.oriented(transposed=transposed).matrix(values)
+            return self.orientation(transposed=transposed).matrix(values)
         if not transposed:
             return stored
         return self._transposed_matrix.get([values], lambda: self.transposed.matrix(values))

@@ -20,7 +20,7 @@ def product_on_device(
     transposed: bool,
 ) -> torch.Tensor:
     """Return the product of `sparse_product` on a GPU. Narrow values are converted to float32 before."""
-    pattern = kept_pattern(crow, col, columns).oriented(transposed=transposed).tensors
+    pattern = kept_pattern(crow, col, columns).orientation(transposed=transposed).tensors
     if pattern.order is not None:
         values = values.index_select(-1, pattern.order)
     wide = computed_dtype(dense)

@@ -72,10 +72,10 @@ def sparse_product(
     if values.dim() == 1:
         matrix = pattern.operand(values, transposed=transposed)
         return tensor_of(gs.spmm(matrix, shared_array(dense)), dense.dtype)
-    oriented = pattern.oriented(transposed=transposed)
-    products = dense.new_empty((len(dense), oriented.rows, dense.shape[-1]))
+    orientation = pattern.orientation(transposed=transposed)
+    products = dense.new_empty((len(dense), orientation.rows, dense.shape[-1]))
     for product, matrix_values, dense_matrix in zip(products, values, dense, strict=True):
-        matrix = oriented.new_matrix(matrix_values)
+        matrix = orientation.new_matrix(matrix_values)
         product.copy_(torch.from_numpy(gs.spmm(matrix, shared_array(dense_matrix))))
     return products
 
