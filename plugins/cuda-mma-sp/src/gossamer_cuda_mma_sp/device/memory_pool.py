@@ -31,19 +31,19 @@ class MemoryPool:
             unused = self._unused[rounded, stream].pop()
         except (KeyError, IndexError):
             return MemoryBlock(self, self._driver.allocate(rounded), rounded, stream)
-        if unused.had_other_streams:
+        if unused.has_other_streams:
             # All of them: a stream may be destroyed before its work is done.
             self._driver.wait(None)
         return MemoryBlock(self, unused.address, rounded, stream)
 
     def give_back(
-        self, address: int, size: int, stream: int, *, had_other_streams: bool = False
+        self, address: int, size: int, stream: int, *, has_other_streams: bool = False
     ) -> None:
         """Take memory back, which work on other streams than its own may use until it is done."""
         if self._driver.is_emulated:
             self._driver.free(address)
             return
-        unused = _UnusedMemory(address, had_other_streams)
+        unused = _UnusedMemory(address, has_other_streams)
         self._unused.setdefault((size, stream), []).append(unused)
 
     def release(self) -> None:
@@ -58,7 +58,7 @@ class _UnusedMemory(NamedTuple):
     """Memory that was given back, and whether work on other streams than its own may still use it."""
 
     address: int
-    had_other_streams: bool
+    has_other_streams: bool
 
 
 class MemoryBlock:
@@ -75,7 +75,7 @@ class MemoryBlock:
 
     def __del__(self) -> None:
         self._pool.give_back(
-            self.address, self.size, self._stream, had_other_streams=bool(self.other_streams)
+            self.address, self.size, self._stream, has_other_streams=bool(self.other_streams)
         )
 
 
