@@ -7,7 +7,7 @@ import pytest
 from fake_gpu import FakeArray
 
 from gossamer_backend import CallContext, Device, Kernel
-from gossamer_backend.plugin_api import view_of
+from gossamer_backend.plugin_api import FixedArguments, view_of
 from gossamer_cuda_mma_sp.backend import CudaBackend
 from gossamer_cuda_mma_sp.device.device_array import DeviceArray
 from gossamer_cuda_mma_sp.device_code import DeviceCode
@@ -418,3 +418,12 @@ def test_an_array_that_was_exported_to_a_stream_waits_for_it(load, fake_gpu):
     x.__dlpack__(stream=STREAM)
     assert "cuCtxSynchronize" not in calls_of(fake_gpu, lambda: x.__dlpack__(stream=STREAM))
     assert "cuCtxSynchronize" in calls_of(fake_gpu, x.to_numpy)
+
+
+def test_a_plan_leaves_calls_to_bind(load, flat, fake_gpu):
+    x, y = pair(fake_gpu, 5)
+    plan = load(flat(*DOUBLE)).plan(pointers=(), scalars=("n",), passed=("x", "y"))
+    fixed = FixedArguments((), (5,), (), None)
+    assert plan.run(fixed, (x,), y) is None
+    assert plan.bind(fixed)((x,), y) is None
+    assert not fake_gpu.launches

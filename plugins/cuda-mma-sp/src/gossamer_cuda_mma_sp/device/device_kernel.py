@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from gossamer_backend.plugin_api import (
@@ -212,4 +213,8 @@ class DevicePlan:
         self.kernel, self.inputs = kernel, inputs
 
     def run(self, fixed: FixedArguments, *arrays: Any) -> None:
-        """Return None: `bind` makes the call."""
+        """Return None: `Kernel.bind` makes the call."""
+
+    def bind(self, fixed: FixedArguments) -> Callable[..., None]:
+        """Return a function that returns None, as `run` does."""
+        return partial(self.run, fixed)
