@@ -63,6 +63,7 @@ def _has_annotated_loops(key: str) -> _Finder:
     )
 
 
+# Other statements: nothing is concluded from them.
 def _has_scalable_allocations(function: Function) -> bool:
     allocations = nodes_of_type(function, Allocate)
     return any(contains(VScale, *allocation.buffer.shape) for allocation in allocations)
@@ -72,11 +73,13 @@ def _has_bits(function: Function) -> bool:
     return any(call.function == "find_nth_bit" for call in nodes_in_body(function, Call))
 
 
+# Other statements: nothing is concluded from them.
 def _has_bound_masks(function: Function) -> bool:
     dtypes = {let.var.dtype for let in nodes_of_type(function, Let)}
     return any(dtype.scalar == "bool" and dtype.is_vector for dtype in map(DType.parse, dtypes))
 
 
+# Other statements: nothing is concluded from them.
 def _has_varied_allocations(function: Function) -> bool:
     shapes = (allocation.buffer.shape for allocation in nodes_of_type(function, Allocate))
     return any(integer_value(extent) is None for shape in shapes for extent in shape)

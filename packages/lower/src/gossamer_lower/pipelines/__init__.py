@@ -1,3 +1,1 @@
 """Pipelines: which passes run one after the other, and passes that run a whole pipeline."""
-
-# Other statements: nothing is concluded from them.
