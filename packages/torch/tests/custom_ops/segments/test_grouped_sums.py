@@ -7,6 +7,7 @@ import pytest
 import torch
 
 import gossamer as gs
+from gossamer.internal_api import machine_for
 from gossamer_backend.call.threads import reset_num_threads
 from gossamer_torch import gather_multiply_scatter
 from gossamer_torch.custom_ops.segments.grouped_outer_products import (
@@ -17,6 +18,7 @@ from gossamer_torch.custom_ops.segments.grouped_sums import (
     MAX_PANEL_ROWS,
     MIN_PANEL_ROWS,
     has_small_matrices,
+    products_in_groups,
     rows_of_panel,
     sums_of_groups,
 )
@@ -73,6 +75,17 @@ def test_groups_are_made_again_for_another_number_of_threads(monkeypatch, set_th
         results.append(gather_multiply_scatter(x, weights, numbers, numbers, offsets, rows))
     assert panels == [rows // 2, rows // 8, rows // 2]
     torch.testing.assert_close(results[0], results[1])
+
+
+@pytest.mark.parametrize("bits", [256, 512])
+def test_the_tile_of_a_group_fills_the_accumulators_of_the_machine(monkeypatch, bits):
+    machine = machine_for(f"generic-cpu:vector_bits={bits}")
+    monkeypatch.setattr(
+        "gossamer_torch.custom_ops.segments.grouped_sums.machine_for", lambda target: machine
+    )
+    numbers = np.zeros(3, np.int64)
+    groups = products_in_groups(numbers, numbers, numbers, count=1, rows=1, columns=1, panel=1)
+    assert groups.rows.size == machine.accumulators // 2
 
 
 def test_large_matrices_and_a_single_one_are_multiplied_at_once():
