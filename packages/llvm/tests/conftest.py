@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from gossamer_ir.core.build import index, index_var
 from gossamer_ir.core.math_functions import INSTRUCTIONS
 from gossamer_ir.nodes import Buffer, For, Function, Module, Param
-from gossamer_llvm import Abi, emit_llvm_ir
+from gossamer_llvm import TargetInfo, emit_llvm_ir
 
 HELPERS = Path(__file__).parent / "helpers"
 
@@ -22,14 +22,16 @@ BUFFERS = (
     Buffer("Y", (N,), "float32", "y"),
     Buffer("P", (N,), "int64", "p"),
 )
-ABI = Abi("x86_64-unknown-linux-gnu", functions=frozenset({"sqrt", "abs", "floor", "fma"}))
-SVE = Abi(
+TARGET = TargetInfo(
+    "x86_64-unknown-linux-gnu", functions=frozenset({"sqrt", "abs", "floor", "fma"})
+)
+SVE = TargetInfo(
     "aarch64-unknown-linux-gnu",
     is_scalable=True,
     has_lane_masks=True,
     attributes=("vscale_range(1,16)",),
 )
-RISCV = Abi(
+RISCV = TargetInfo(
     "riscv64-unknown-linux-gnu",
     is_scalable=True,
     vscale_bits=64,
@@ -39,7 +41,7 @@ RISCV = Abi(
 
 
 class ScalableTarget(NamedTuple):
-    abi: Abi
+    target_info: TargetInfo
     features: str
 
 
@@ -77,7 +79,7 @@ def give_loop():
 @pytest.fixture
 def text():
     """The LLVM text of a module."""
-    return lambda flat, abi=ABI: emit_llvm_ir(flat, abi=abi)
+    return lambda flat, target_info=TARGET: emit_llvm_ir(flat, target_info=target_info)
 
 
 @pytest.fixture
@@ -115,7 +117,7 @@ def assemblies():
     each; None where LLVM ends the process."""
 
     def compiled(texts, target):
-        request = {"triple": target.abi.triple, "features": target.features, "texts": texts}
+        request = {"triple": target.target_info.triple, "features": target.features, "texts": texts}
         command = [sys.executable, str(HELPERS / "compile_scalable.py")]
         done = subprocess.run(
             command, input=json.dumps(request), capture_output=True, text=True, check=True

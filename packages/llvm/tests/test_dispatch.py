@@ -37,11 +37,11 @@ from gossamer_ir.nodes import (
     TransposeReduce,
     VScale,
 )
-from gossamer_llvm import Abi, TargetLowering, emit_llvm_ir
+from gossamer_llvm import TargetInfo, TargetLowering, emit_llvm_ir
 from gossamer_llvm.dispatch import EXPR_EMITTERS, STMT_EMITTERS
 from gossamer_llvm.values.operations import CALL_INTRINSICS
 
-ABI = Abi("x86_64-unknown-linux-gnu")
+TARGET = TargetInfo("x86_64-unknown-linux-gnu")
 ONE = constant(1, "float32")
 ROW = index_var("i")
 
@@ -117,7 +117,7 @@ def test_a_target_lowers_nodes_before_the_table(module):
         return True
 
     lowering = TargetLowering(stmts={Barrier: emit_barrier, Store: lambda *_: False})
-    text = emit_llvm_ir(module(Barrier(), stores(ONE)), abi=ABI, lowering=lowering)
+    text = emit_llvm_ir(module(Barrier(), stores(ONE)), target_info=TARGET, lowering=lowering)
     assert "call void @llvm.amdgcn.s.barrier()" in text
     assert "store float" in text
 

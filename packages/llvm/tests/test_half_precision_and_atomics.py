@@ -7,33 +7,40 @@ import pytest
 from gossamer_ir.core.build import index, index_var
 from gossamer_ir.core.dtypes import SCALARS, DType
 from gossamer_ir.nodes import Atomic, Buffer, Cast, For, Load, Store
-from gossamer_llvm import Abi
+from gossamer_llvm import TargetInfo
 
 N, AT = index_var("n"), index_var("i")
 HALVES = tuple(name for name in SCALARS if DType(name).computed_in != name)
 OTHERS = ("bool", "int8", "int64", "uint64", "float32", "float64")
 LINUX = "x86_64-unknown-linux-gnu"
-ABIS = {"integers": Abi(LINUX), "instructions": Abi(LINUX, has_half_conversions=True)}
+TARGETS = {
+    "integers": TargetInfo(LINUX),
+    "instructions": TargetInfo(LINUX, has_half_conversions=True),
+}
 
 
 @pytest.fixture
 def compiled(module, text, checked):
     """The LLVM text, as LLVM prints it, of a loop over X and Y of two dtypes."""
 
-    def compile_loop(stmt, x, y, abi=ABIS["integers"]):
+    def compile_loop(stmt, x, y, target_info=TARGETS["integers"]):
         buffers = (Buffer("X", (N,), x, "x"), Buffer("Y", (N,), y, "y"))
-        return checked(text(module(For("i", index(0), N, (stmt,)), buffers=buffers), abi=abi))
+        return checked(
+            text(module(For("i", index(0), N, (stmt,)), buffers=buffers), target_info=target_info)
+        )
 
     return compile_loop
 
 
-@pytest.mark.parametrize("abi", ABIS)
+@pytest.mark.parametrize("target_info", TARGETS)
 @pytest.mark.parametrize(("half", "other"), [*product(HALVES, OTHERS), HALVES])
-def test_conversions_of_halves_use_instructions_if_there_are_any(compiled, abi, half, other):
+def test_conversions_of_halves_use_instructions_if_there_are_any(
+    compiled, target_info, half, other
+):
     for source, target in ((half, other), (other, half)):
         store = Store("Y", (AT,), Cast(target, Load("X", (AT,), source)))
-        code = compiled(store, source, target, ABIS[abi])
-        is_native = abi == "instructions" and "float16" in (source, target)
+        code = compiled(store, source, target, TARGETS[target_info])
+        is_native = target_info == "instructions" and "float16" in (source, target)
         assert (" half " in code) == is_native
 
 

@@ -130,7 +130,7 @@ def test_llvm_compiles_what_the_emitter_accepts(module, text, scalable_target, a
     counts = sorted({2, vscale_factor(dtype), *widest})
     programs = [program(module, dtype, Lanes(count, scalable=True)) for count in counts]
     assert all(len(each.functions[0].body[0].body) > 30 for each in programs)
-    texts = [text(each, scalable_target.abi) for each in programs]
+    texts = [text(each, scalable_target.target_info) for each in programs]
     for code, count in zip(assemblies(texts, scalable_target), counts, strict=True):
         assert code is not None, f"LLVM ends the process for vectors of {count} * vscale lanes"
         assert not re.findall(r"\s(?:bl|call|tail)\t(\w+)", code), (

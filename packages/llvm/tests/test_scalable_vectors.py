@@ -146,7 +146,7 @@ def test_lanes_after_the_end_of_a_buffer_of_constant_size_are_masked(
 def test_lanes_are_counted_in_the_units_of_the_target(sparse, text, checked, scalable, riscv):
     """LLVM's vscale of RISC-V counts units of 64 bits, that of the language those of 128."""
     program = sparse(Store("P", (ZERO,), Cast("int32", VScale())), Store("Y", (FIRST,), STEPS))
-    for_sve, for_riscv = (text(program, abi) for abi in (scalable, riscv))
+    for_sve, for_riscv = (text(program, target_info) for target_info in (scalable, riscv))
     assert "<vscale x 4 x float>" in checked(for_sve)
     assert "llvm.stepvector.nxv4i32" in for_sve
     assert "udiv" not in for_sve
@@ -193,7 +193,7 @@ def test_without_an_instruction_lane_numbers_are_the_mask(sparse, text, checked,
 def test_a_sparse_product_is_a_mask_two_loads_a_gather_and_a_multiply_add(
     sparse, text, scalable_target, assemblies, instructions
 ):
-    source = text(sparse(scratch(COUNT), rows(accumulation()), STORED), scalable_target.abi)
+    source = text(sparse(scratch(COUNT), rows(accumulation()), STORED), scalable_target.target_info)
     (code,) = assemblies([source], scalable_target)
     assert code is not None
     for instruction in instructions:

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 from gossamer_ir.support.lazy_exports import lazy_exports
 
 if TYPE_CHECKING:
-    from gossamer_llvm.abi import INSERTED_LANES, Abi
     from gossamer_llvm.capabilities import EMITTED_CAPABILITIES
     from gossamer_llvm.emit_module import bounds_checked_buffers, emit_llvm_ir
     from gossamer_llvm.emitter.function_emitter import TargetLowering
+    from gossamer_llvm.target_info import INSERTED_LANES, TargetInfo
     from gossamer_llvm.targets.avx512.lowering import avx512_lowering
     from gossamer_llvm.targets.nvptx.lowering import nvptx_lowering
     from gossamer_llvm.targets.nvptx.shared_memory import (
@@ -37,12 +37,12 @@ if TYPE_CHECKING:
     from gossamer_llvm.targets.sme.lowering import sme_lowering
 
 _HOMES = {
-    "Abi": "gossamer_llvm.abi",
     "EMITTED_CAPABILITIES": "gossamer_llvm.capabilities",
     "FieldLoad": "gossamer_llvm.targets.nvptx.warp_instructions",
-    "INSERTED_LANES": "gossamer_llvm.abi",
+    "INSERTED_LANES": "gossamer_llvm.target_info",
     "PROXY_FENCE": "gossamer_llvm.targets.nvptx.warpgroup_assembly",
     "SHARED_ALIGNMENT": "gossamer_llvm.targets.nvptx.shared_memory",
+    "TargetInfo": "gossamer_llvm.target_info",
     "TargetLowering": "gossamer_llvm.emitter.function_emitter",
     "WarpLoad": "gossamer_llvm.targets.nvptx.warp_instructions",
     "WarpProduct": "gossamer_llvm.targets.nvptx.warp_instructions",
@@ -64,12 +64,12 @@ _HOMES = {
 }
 
 __all__ = [
-    "Abi",
     "EMITTED_CAPABILITIES",
     "FieldLoad",
     "INSERTED_LANES",
     "PROXY_FENCE",
     "SHARED_ALIGNMENT",
+    "TargetInfo",
     "TargetLowering",
     "WarpLoad",
     "WarpProduct",

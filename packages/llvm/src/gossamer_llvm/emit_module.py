@@ -13,7 +13,6 @@ from gossamer_ir.interchange.kernel_abi import KERNEL_SYMBOL
 from gossamer_ir.nodes import Buffer, Function, Module, Param, Store
 from gossamer_ir.support.typed_calls import typed
 from gossamer_ir.traversal.node_index import nodes_of_type
-from gossamer_llvm.abi import CODE_ALIGNMENT, Abi
 from gossamer_llvm.dispatch import EXPR_EMITTERS, STMT_EMITTERS
 from gossamer_llvm.emitter.function_emitter import (
     EmitterTables,
@@ -28,13 +27,14 @@ from gossamer_llvm.emitter.module_emitter import ModuleEmitter
 from gossamer_llvm.emitter.operands import BufferAddress, Value
 from gossamer_llvm.emitter.types import in_llvm_units, value_type
 from gossamer_llvm.memory.unread_lanes import stores_of_unread_lanes
+from gossamer_llvm.target_info import CODE_ALIGNMENT, TargetInfo
 
 
 @typed
 def emit_llvm_ir(
     flat: Module,
     *,
-    abi: Abi,
+    target_info: TargetInfo,
     lowering: TargetLowering | None = None,
     script: str | None = None,
 ) -> str:
@@ -54,7 +54,8 @@ def emit_llvm_ir(
     >>> x = Buffer("X", (index_var("n"),), "float32", handle="x")
     >>> params = (Param("x", "handle"), Param("n", "int64"))
     >>> clear = Function("clear", params, (Store("X", (ZERO,), zero_of("float32")),), buffers=(x,))
-    >>> text = emit_llvm_ir(Module("flat", (clear,), "clear"), abi=Abi("x86_64-unknown-linux-gnu"))
+    >>> target = TargetInfo("x86_64-unknown-linux-gnu")
+    >>> text = emit_llvm_ir(Module("flat", (clear,), "clear"), target_info=target)
     >>> "define i64 @gossamer_kernel(ptr noalias nocapture %p0, i64 %p1, ptr %ws)" in text
     True
     """
@@ -64,7 +65,7 @@ def emit_llvm_ir(
             f"A module of the {flat.stage} stage cannot be lowered to LLVM; expected the flat stage.",
         )
     summaries = {function.name: summarize(function) for function in flat.functions}
-    module = _new_module_emitter(flat, abi, summaries)
+    module = _new_module_emitter(flat, target_info, summaries)
     tables = EmitterTables(EXPR_EMITTERS, STMT_EMITTERS, lowering or TargetLowering())
     if script is not None:
         # Imported late: few modules are compiled for a debugger.
@@ -81,7 +82,7 @@ def emit_llvm_ir(
             function,
             summaries[function.name],
             aliasing=aliasing,
-            is_entry=abi.is_device or function.name == flat.entry,
+            is_entry=target_info.is_device or function.name == flat.entry,
             form=forms.get(function.name),
         )
         _emit_function(emitter, function)
@@ -115,7 +116,7 @@ def _new_function_emitter(
         facts=fact_index(function.facts),
         shared=summary.passed,
         unchanging=_read_only_buffers(function, summary, aliasing),
-        unmasked=_unmasked_stores(function, module.abi),
+        unmasked=_unmasked_stores(function, module.target_info),
         replaced=summary.replaced,
     )
     return FunctionEmitter(
@@ -123,9 +124,9 @@ def _new_function_emitter(
     )
 
 
-def _unmasked_stores(function: Function, abi: Abi) -> frozenset[Store]:
+def _unmasked_stores(function: Function, target_info: TargetInfo) -> frozenset[Store]:
     """Return the stores that need no mask, if a mask costs anything."""
-    return frozenset() if abi.has_mask_registers else stores_of_unread_lanes(function)
+    return frozenset() if target_info.has_mask_registers else stores_of_unread_lanes(function)
 
 
 @typed
@@ -159,14 +160,14 @@ def _checked_buffers_of(summaries: Iterable[FunctionSummary]) -> tuple[str, ...]
 
 def _new_module_emitter(
     flat: Module,
-    abi: Abi,
+    target_info: TargetInfo,
     summaries: Mapping[str, FunctionSummary],
 ) -> ModuleEmitter:
-    prefix = f"{KERNEL_SYMBOL}_" if abi.is_device else "f"
+    prefix = f"{KERNEL_SYMBOL}_" if target_info.is_device else "f"
     symbols = {f.name: f"{prefix}{number}" for number, f in enumerate(flat.functions)}
     symbols[flat.entry] = KERNEL_SYMBOL
     checked = _checked_buffers_of(summaries.values())
-    return ModuleEmitter(abi, symbols, checked)
+    return ModuleEmitter(target_info, symbols, checked)
 
 
 def _signature_text(
@@ -187,7 +188,7 @@ def _signature_text(
         parameters.append(_parameter_text(module, param, number, notes, is_entry=is_entry))
     name = module.symbols[function.name]
     text = f"@{name}({', '.join([*parameters, 'ptr %ws'])})"
-    if module.abi.is_device:
+    if module.target_info.is_device:
         return f"void {text}"
     return f"{'' if is_entry else 'internal '}i64 {text}"
 
@@ -206,7 +207,7 @@ def _exchange_handles(
 
     LLVM assumes that a barrier changes no memory behind a `noalias` pointer, but other threads do.
     """
-    if not module.abi.is_device:
+    if not module.target_info.is_device:
         return frozenset()
     return summary.written if nodes_of_type(function, *SYNCHRONIZING_STMTS) else frozenset()
 
@@ -272,11 +273,11 @@ def _to_own_type(emitter: FunctionEmitter, value: Value) -> Value:
 
 
 def _module_text(module: ModuleEmitter) -> str:
-    attributes = " ".join(["nounwind", *module.abi.attributes])
+    attributes = " ".join(["nounwind", *module.target_info.attributes])
     metadata = [f"!{number} = {text}" for number, text in enumerate(module.metadata)]
-    head = [f'target triple = "{module.abi.triple}"']
-    if module.abi.data_layout:
-        head.insert(0, f'target datalayout = "{module.abi.data_layout}"')
+    head = [f'target triple = "{module.target_info.triple}"']
+    if module.target_info.data_layout:
+        head.insert(0, f'target datalayout = "{module.target_info.data_layout}"')
     parts = [*head, "", *module.definitions, *module.declarations.values(), ""]
     groups = [
         f"attributes {HOT} = {{ {attributes} }}",
@@ -284,4 +285,4 @@ def _module_text(module: ModuleEmitter) -> str:
     ]
     named = () if module.debug is None else module.debug.named_metadata
     text = "\n".join([*parts, *groups, *named, *metadata, ""])
-    return in_llvm_units(text, module.abi.vscale_bits)
+    return in_llvm_units(text, module.target_info.vscale_bits)

@@ -3,7 +3,7 @@
 import re
 
 from gossamer_ir.script import parse_module, print_module
-from gossamer_llvm import Abi, emit_llvm_ir
+from gossamer_llvm import TargetInfo, emit_llvm_ir
 from gossamer_llvm.optimization import parse
 
 MODULE = parse_module("""
@@ -19,11 +19,11 @@ def f(x: T.handle, y: T.handle, n: T.int64) -> None:
             Y[i] = 1.0
     Y[0] = 7.0
 """)
-ABI = Abi("x86_64-unknown-linux-gnu")
+TARGET = TargetInfo("x86_64-unknown-linux-gnu")
 
 
 def test_instructions_have_the_lines_of_their_statements():
-    text = emit_llvm_ir(MODULE, abi=ABI, script="kernel.py")
+    text = emit_llvm_ir(MODULE, target_info=TARGET, script="kernel.py")
     parse(text)
     script = print_module(MODULE).splitlines()
     lines = dict(re.findall(r"^(!\d+) = !DILocation\(line: (\d+)", text, re.MULTILINE))
@@ -39,4 +39,4 @@ def test_instructions_have_the_lines_of_their_statements():
 
 
 def test_without_a_file_nothing_names_lines():
-    assert not re.search("dbg|DI[A-Z]", emit_llvm_ir(MODULE, abi=ABI))
+    assert not re.search("dbg|DI[A-Z]", emit_llvm_ir(MODULE, target_info=TARGET))

@@ -26,7 +26,7 @@ from gossamer_ir.nodes import (
     Var,
 )
 from gossamer_llvm import emit_llvm_ir
-from gossamer_llvm.abi import Abi
+from gossamer_llvm.target_info import TargetInfo
 
 ROW, N = index_var("i"), index_var("n")
 WIDE = Lanes(16)
@@ -71,7 +71,9 @@ def test_no_name_of_the_module_reaches_the_text(text, checked):
 def test_parameters_follow_the_abi(checked):
     params = [("a", "handle"), ("f", "float32"), ("d", "float64"), ("i", "int32"), ("b", "bool")]
     function = Function("main", tuple(Param(*pair) for pair in params), ())
-    source = emit_llvm_ir(Module("flat", (function,), "main"), abi=Abi("x86_64-unknown-linux-gnu"))
+    source = emit_llvm_ir(
+        Module("flat", (function,), "main"), target_info=TargetInfo("x86_64-unknown-linux-gnu")
+    )
     assert checked(source)
     expected = "float %p1, double %p2, i64 %p3, i64 %p4, ptr %ws)"
     assert f"(ptr noalias nocapture readonly %p0, {expected}" in source

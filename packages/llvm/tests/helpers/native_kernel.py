@@ -11,7 +11,7 @@ import numpy as np
 
 from gossamer_ir.interchange.kernel_abi import NOT_GUARDED
 from gossamer_ir.nodes import Module
-from gossamer_llvm import Abi, emit_llvm_ir
+from gossamer_llvm import TargetInfo, emit_llvm_ir
 
 FUNCTIONS = frozenset({"sqrt", "abs", "floor", "ceil", "fma", "popcount", "ctz"})
 REGION = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
@@ -50,7 +50,9 @@ def run_native(
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
     triple = llvm.get_process_triple()
-    parsed = llvm.parse_assembly(emit_llvm_ir(flat, abi=Abi(triple, functions=FUNCTIONS)))
+    parsed = llvm.parse_assembly(
+        emit_llvm_ir(flat, target_info=TargetInfo(triple, functions=FUNCTIONS))
+    )
     parsed.verify()
     machine = llvm.Target.from_triple(triple).create_target_machine()
     workspace = Workspace(threads=threads, failed_buffer=NOT_GUARDED)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from gossamer_ir.script import parse_module
-from gossamer_llvm import Abi, emit_llvm_ir
+from gossamer_llvm import TargetInfo, emit_llvm_ir
 
 TEXT = """
 @T.prim_func
@@ -21,7 +21,7 @@ def copy(x: T.handle, n: T.int64) -> None:
 
 
 def test_a_buffer_on_the_heap_begins_at_a_cache_line():
-    text = emit_llvm_ir(parse_module(TEXT), abi=Abi("x86_64-unknown-linux-gnu"))
+    text = emit_llvm_ir(parse_module(TEXT), target_info=TargetInfo("x86_64-unknown-linux-gnu"))
     (allocated,) = re.findall(r"(%\S+) = call noalias ptr @calloc\(", text)
     (beyond,) = re.findall(rf"(%\S+) = getelementptr i8, ptr {allocated}, i64 63", text)
     (address,) = re.findall(

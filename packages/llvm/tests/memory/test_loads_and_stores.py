@@ -22,7 +22,7 @@ from gossamer_ir.nodes import (
     Ramp,
     Store,
 )
-from gossamer_llvm import Abi, emit_llvm_ir
+from gossamer_llvm import TargetInfo, emit_llvm_ir
 
 ROW, N = index_var("i"), index_var("n")
 WIDE = Lanes(16)
@@ -79,8 +79,8 @@ def test_masks_of_the_last_lanes_compare_32_bit_lanes_in_vector_registers(
     loop, checked, has_mask_registers
 ):
     first = Compare("ge", Ramp(ZERO, index(1), WIDE), Broadcast(N, WIDE))
-    abi = Abi("x86_64-unknown-linux-gnu", has_mask_registers=has_mask_registers)
-    source = emit_llvm_ir(loop(copy(first)), abi=abi)
+    target_info = TargetInfo("x86_64-unknown-linux-gnu", has_mask_registers=has_mask_registers)
+    source = emit_llvm_ir(loop(copy(first)), target_info=target_info)
     assert checked(source)
     assert ("<16 x i64>" in source) == has_mask_registers
     assert "masked.store" in source

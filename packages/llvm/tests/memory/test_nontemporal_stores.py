@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from gossamer_ir.script import parse_module
-from gossamer_llvm import Abi, emit_llvm_ir
+from gossamer_llvm import TargetInfo, emit_llvm_ir
 
 TEXT = """
 @T.prim_func
@@ -20,7 +20,7 @@ def copy(x: T.handle, y: T.handle, n: T.int64) -> None:
 
 def emitted(index: str) -> str:
     flat = parse_module(TEXT.replace("INDEX", index))
-    return emit_llvm_ir(flat, abi=Abi("x86_64-unknown-linux-gnu"))
+    return emit_llvm_ir(flat, target_info=TargetInfo("x86_64-unknown-linux-gnu"))
 
 
 @pytest.mark.parametrize("lanes", [4, 8, 16])

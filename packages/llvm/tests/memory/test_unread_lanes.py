@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from gossamer_ir.script import parse_module
-from gossamer_llvm import Abi, emit_llvm_ir
+from gossamer_llvm import TargetInfo, emit_llvm_ir
 from gossamer_llvm.memory.unread_lanes import stores_of_unread_lanes
 
 SCRIPT = """
@@ -89,8 +89,8 @@ def test_lanes_that_are_read_otherwise_keep_their_values(changes):
 def test_masks_in_vector_registers_are_not_emitted_for_such_stores(
     checked, has_mask_registers, selects
 ):
-    abi = Abi("x86_64-unknown-linux-gnu", has_mask_registers=has_mask_registers)
-    source = emit_llvm_ir(module(), abi=abi)
+    target_info = TargetInfo("x86_64-unknown-linux-gnu", has_mask_registers=has_mask_registers)
+    source = emit_llvm_ir(module(), target_info=target_info)
     assert checked(source)
     assert source.count("select <4 x i1>") == selects
 

@@ -47,7 +47,7 @@ class GenericCpu:
         """Return the functions for which the target's CPU has instructions."""
         from gossamer_generic_cpu.codegen import compiler
 
-        return compiler.abi_of(target).functions
+        return compiler.target_info_of(target).functions
 
     @errors_are_reasons
     def probe(self, target: Target) -> Probe:

@@ -8,7 +8,7 @@ import llvmlite.binding as llvm
 
 from gossamer_ir.core.math_functions import INSTRUCTIONS
 from gossamer_ir.nodes import Module
-from gossamer_llvm import Abi, TargetLowering, emit_llvm_ir, sme_lowering
+from gossamer_llvm import TargetInfo, TargetLowering, emit_llvm_ir, sme_lowering
 from gossamer_llvm.optimization import optimize, parse
 from gossamer_llvm.target_machines import cross_target_machine
 from gossamer_llvm_sve.machine import ScalableCpu
@@ -16,7 +16,7 @@ from gossamer_llvm_sve.machine import ScalableCpu
 
 def emitted_text(module: Module, cpu: ScalableCpu) -> str:
     """Return the LLVM IR of a flat module as it is emitted, before any pass."""
-    return emit_llvm_ir(module, abi=_abi(cpu), lowering=_lowering(cpu))
+    return emit_llvm_ir(module, target_info=_target_info(cpu), lowering=_lowering(cpu))
 
 
 def emitted_assembly(module: Module, cpu: ScalableCpu) -> str:
@@ -36,13 +36,13 @@ def _optimize(module: Module, cpu: ScalableCpu) -> llvm.ModuleRef:
 
 
 @cache
-def _abi(cpu: ScalableCpu) -> Abi:
+def _target_info(cpu: ScalableCpu) -> TargetInfo:
     extension = cpu.extension
     least, most = (
         bits // extension.vscale_bits
         for bits in (cpu.least_vector_bits, extension.most_vector_bits)
     )
-    return Abi(
+    return TargetInfo(
         triple=extension.architecture.triple,
         data_layout=str(_target_machine(cpu).target_data),
         functions=INSTRUCTIONS,

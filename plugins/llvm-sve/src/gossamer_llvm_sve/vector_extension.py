@@ -46,9 +46,9 @@ class VectorExtension(NamedTuple):
     vscale_bits: int
     """The bits for each unit of LLVM's vscale."""
     has_lane_masks: bool
-    """As in `Abi`."""
+    """As in `TargetInfo`."""
     has_lane_products: bool
-    """As in `Abi`."""
+    """As in `TargetInfo`."""
     emulated_cpu: str
     """The emulator's CPU, with places for the length of vectors."""
     half_feature: str | None = None

@@ -164,7 +164,11 @@ def _emit_condition(emitter: FunctionEmitter, condition: Expr) -> Value:
 
 def _is_interrupted_in_portions(emitter: FunctionEmitter, node: For) -> bool:
     """Return whether a loop is outermost and may take long, and nothing inside it polls."""
-    if not emitter.info.is_entry or emitter.builder.is_in_loop or emitter.module.abi.is_device:
+    if (
+        not emitter.info.is_entry
+        or emitter.builder.is_in_loop
+        or emitter.module.target_info.is_device
+    ):
         return False
     # The function that answers is one of the library.
     if emitter.form is not None and emitter.form.library_error is not None:
@@ -221,8 +225,8 @@ def _loop_metadata(emitter: FunctionEmitter, node: For | None) -> str:
         # The schedule decides about unrolling, not LLVM's heuristics.
         unroll = module.new_metadata('!{!"llvm.loop.unroll.disable"}')
     properties = [unroll]
-    if module.abi.loop_alignment:
-        aligned = f'!{{!"llvm.loop.align", i32 {module.abi.loop_alignment}}}'
+    if module.target_info.loop_alignment:
+        aligned = f'!{{!"llvm.loop.align", i32 {module.target_info.loop_alignment}}}'
         properties.append(module.new_metadata(aligned))
     # A distinct node refers to itself, or LLVM would merge the metadata of different loops.
     reference = f"!{len(module.metadata)}"

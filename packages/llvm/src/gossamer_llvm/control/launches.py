@@ -16,7 +16,7 @@ def emit_launch(emitter: FunctionEmitter, node: Launch) -> None:
         raise UnsupportedError(
             "llvm.launch.threads", "A grid of threads cannot be launched on a host."
         )
-    if not emitter.info.is_entry or emitter.module.abi.is_device:
+    if not emitter.info.is_entry or emitter.module.target_info.is_device:
         raise UnsupportedError(
             "llvm.launch.nested", "A 'Launch' outside the entry is not supported yet."
         )

@@ -49,7 +49,7 @@ class LoopMask(msgspec.Struct, frozen=True):
 def loop_mask(emitter: FunctionEmitter, loop: For) -> LoopMask | None:
     """Return the mask of a loop with an iteration for each vector of elements from 0 to a limit; None for any
     other loop."""
-    if not emitter.module.abi.has_lane_masks or integer_value(loop.start) != 0:
+    if not emitter.module.target_info.has_lane_masks or integer_value(loop.start) != 0:
         return None
     # The sum that rounds the extent up does not wrap if the lanes from the limit on do not.
     for mask in dict.fromkeys(collect(Compare, *loop.body)):

@@ -95,7 +95,7 @@ def position_loop(
 def group_loop(emitter: FunctionEmitter, loop: For) -> PositionLoop | None:
     """Return a loop with an iteration for each whole group of vectors, with positions as its variable; None
     for any other loop."""
-    if not emitter.module.abi.is_scalable or integer_value(loop.start) != 0:
+    if not emitter.module.target_info.is_scalable or integer_value(loop.start) != 0:
         return None
     match loop.extent:
         case Binary(op="floordiv", lhs=limit, rhs=divisor):

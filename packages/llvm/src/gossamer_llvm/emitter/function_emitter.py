@@ -212,7 +212,7 @@ class FunctionEmitter(msgspec.Struct):
             self._free(slot)
         if self.form is not None:
             self.form.end(self)
-        if self.module.abi.is_device:
+        if self.module.target_info.is_device:
             self.builder.line("ret void")
         else:
             status = self.builder.value(f"load i64, ptr {self.status}, align 8")

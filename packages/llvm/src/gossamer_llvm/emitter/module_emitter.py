@@ -9,7 +9,7 @@ import msgspec
 
 from gossamer_ir.core.dtypes import DType
 from gossamer_ir.errors import UnsupportedError
-from gossamer_llvm.abi import LANE_COUNTS, Abi
+from gossamer_llvm.target_info import LANE_COUNTS, TargetInfo
 
 if TYPE_CHECKING:
     from gossamer_llvm.emitter.debug_lines import DebugLines
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 class ModuleEmitter(msgspec.Struct):
     """The module being emitted: what its functions add to its text besides their own."""
 
-    abi: Abi
+    target_info: TargetInfo
     symbols: Mapping[str, str]
     """The numbered names of its functions."""
     bounds_checked_buffers: tuple[str, ...]
@@ -52,7 +52,7 @@ class ModuleEmitter(msgspec.Struct):
 
     def require_scalable(self, what: str) -> None:
         """Raise `UnsupportedError` (`llvm.scalable`) if the target has no scalable vectors."""
-        if not self.abi.is_scalable:
+        if not self.target_info.is_scalable:
             raise UnsupportedError("llvm.scalable", f"The target has no scalable vectors, {what}.")
 
     def declare(self, result: str, function: str, arguments: str) -> None:

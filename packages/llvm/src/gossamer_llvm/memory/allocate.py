@@ -12,11 +12,11 @@ from gossamer_ir.core.dtypes import DType
 from gossamer_ir.errors import UnsupportedError
 from gossamer_ir.interchange.kernel_abi import OUT_OF_MEMORY
 from gossamer_ir.nodes import Allocate, Buffer, VScale
-from gossamer_llvm.abi import LANE_COUNTS
 from gossamer_llvm.emitter.folding import literal_value
 from gossamer_llvm.emitter.function_emitter import FunctionEmitter
 from gossamer_llvm.emitter.operands import BufferAddress, Value
 from gossamer_llvm.emitter.types import element_bytes, memory_type
+from gossamer_llvm.target_info import LANE_COUNTS
 from gossamer_machine.cache_line import LINE_BYTES
 
 MAX_STACK_BYTES = 131072
@@ -124,7 +124,7 @@ def _allocate_on_heap(emitter: FunctionEmitter, buffer: Buffer) -> None:
 
 
 def _require_heap(emitter: FunctionEmitter, buffer: Buffer) -> None:
-    if emitter.module.abi.is_device:
+    if emitter.module.target_info.is_device:
         raise UnsupportedError(
             "llvm.allocate.device",
             f"A thread of a device cannot allocate '{buffer.name}': its size is not a small constant.",

@@ -8,7 +8,6 @@ from gossamer_ir.core.constants import constant
 from gossamer_ir.core.dtypes import DType
 from gossamer_ir.core.expression_kinds import dtype_of
 from gossamer_ir.nodes import Load, Prefetch, Ramp, Store
-from gossamer_llvm.abi import INSERTED_LANES
 from gossamer_llvm.emitter.folding import literal_value
 from gossamer_llvm.emitter.function_emitter import FunctionEmitter
 from gossamer_llvm.emitter.instructions import icmp, insert_elements, select_value
@@ -30,6 +29,7 @@ from gossamer_llvm.memory.index_pairs import load_indices_in_pairs
 from gossamer_llvm.memory.lane_loads import loads_of_lanes
 from gossamer_llvm.memory.masked_gathers import WholeGather, whole_gather
 from gossamer_llvm.memory.unread_lanes import new_value
+from gossamer_llvm.target_info import INSERTED_LANES
 from gossamer_llvm.values.masks import OFF, ON, emit_predicate, is_nonnegative
 from gossamer_machine.cache_line import LINE_BYTES
 
@@ -102,7 +102,7 @@ def emit_store(emitter: FunctionEmitter, node: Store) -> None:
 
 def emit_prefetch(emitter: FunctionEmitter, node: Prefetch) -> None:
     """Emit a prefetch into the nearest cache; it never faults. A device hides latencies by its threads."""
-    if emitter.module.abi.is_device:
+    if emitter.module.target_info.is_device:
         return
     address = emit_address(emitter, node.buffer, node.indices, is_certain=False)
     emitter.call_void("llvm.prefetch.p0", f"ptr {address.pointer}, i32 0, i32 3, i32 1")
@@ -140,7 +140,7 @@ def _gather_as_scalar_loads(emitter: FunctionEmitter, node: Load) -> Value | Non
     dtype = DType.parse(node.dtype)
     last = without_unit_dimensions(emitter.buffers[node.buffer], node.indices)[-1:]
     # A ramp with a stride is left to LLVM, which may combine its loads with shuffles.
-    if not _is_short(dtype, emitter.module.abi.inserted_lanes) or (
+    if not _is_short(dtype, emitter.module.target_info.inserted_lanes) or (
         last and isinstance(last[0], Ramp)
     ):
         return None
@@ -155,7 +155,7 @@ def _whole_gather(emitter: FunctionEmitter, node: Load) -> WholeGather | None:
     """Return the gather of all lanes of a masked gather that is faster as scalar loads."""
     whole = whole_gather(emitter, node)
     dtype = DType.parse(node.dtype)
-    if whole is None or not _is_short(dtype, emitter.module.abi.inserted_lanes):
+    if whole is None or not _is_short(dtype, emitter.module.target_info.inserted_lanes):
         return None
     return whole if loads_of_lanes(whole.load, dtype.lanes) is not None else None
 

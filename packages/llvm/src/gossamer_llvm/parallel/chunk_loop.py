@@ -19,7 +19,6 @@ from functools import cache
 import msgspec
 
 from gossamer_ir.interchange.kernel_abi import INTERRUPTED
-from gossamer_llvm.abi import Abi
 from gossamer_llvm.control.portions import (
     Portions,
     allocate_portions,
@@ -39,6 +38,7 @@ from gossamer_llvm.parallel.closure import (
     plan_field,
 )
 from gossamer_llvm.parallel.load_balancing import UNITS_PER_SHARE
+from gossamer_llvm.target_info import TargetInfo
 
 CHUNK_LOOP = "run_chunks"
 """The name of the function."""
@@ -107,7 +107,7 @@ def define_run(caller: FunctionEmitter, function: str, dtypes: Sequence[str], *,
 def _chunk_loop() -> _Definition:
     """Return the definition of the function, which does not depend on the module."""
     builder = IRBuilder(f"internal void @{CHUNK_LOOP}(ptr {_CLOSURE}) {COLD}")
-    module = ModuleEmitter(Abi(triple=""), symbols={}, bounds_checked_buffers=())
+    module = ModuleEmitter(TargetInfo(triple=""), symbols={}, bounds_checked_buffers=())
     emitter = FunctionEmitter(module, EmitterTables({}, {}), builder)
     portions = allocate_portions(emitter)
     blocks = _Blocks(*(builder.new_block() for _ in _Blocks.__struct_fields__))

@@ -38,7 +38,7 @@ def emit_parallel_for(emitter: FunctionEmitter, node: ParallelFor) -> None:
     """Emit a parallel loop, which does nothing unless its extent is positive. If a chunk fails, its
     status is returned."""
     # The workspace, with the function that runs regions, is that of the entry.
-    if not emitter.info.is_entry or emitter.module.abi.is_device:
+    if not emitter.info.is_entry or emitter.module.target_info.is_device:
         raise UnsupportedError(
             "llvm.parallel_for.nested", "A 'ParallelFor' outside the entry is not supported yet."
         )

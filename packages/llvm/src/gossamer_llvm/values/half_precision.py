@@ -228,7 +228,7 @@ HALF_CONVERSIONS: dict[str, HalfConversion] = {
 def _native_type(emitter: FunctionEmitter, dtype: DType) -> str | None:
     """Return the type of LLVM in which the target converts a dtype; None if it has no such instruction."""
     native = HALF_CONVERSIONS[dtype.scalar].native
-    if native is None or not emitter.module.abi.has_half_conversions:
+    if native is None or not emitter.module.target_info.has_half_conversions:
         return None
     integer = dtype.with_scalar("int16").text
     return value_type(integer).replace("i16", native)

@@ -16,7 +16,7 @@ def product_of_lanes(emitter: FunctionEmitter, value: Value, *, one: str, vscale
     type."""
     is_float = DType.parse(value.dtype).is_float
     multiply = "fmul reassoc" if is_float else "mul"
-    units = VSCALE_UNIT_BITS // emitter.module.abi.vscale_bits
+    units = VSCALE_UNIT_BITS // emitter.module.target_info.vscale_bits
     while DType.parse(value.dtype).lanes > units:
         low, high = _halves(emitter, value, units)
         product = emitter.builder.value(f"{multiply} {low.typed}, {high.text}")

@@ -60,7 +60,7 @@ def lane_mask(emitter: FunctionEmitter, node: Compare) -> Value | None:
     if loop_mask is not None:
         return loop_mask
     ramp, limit = node.lhs, node.rhs
-    if node.op == "ge" and not emitter.module.abi.has_mask_registers:
+    if node.op == "ge" and not emitter.module.target_info.has_mask_registers:
         return _lanes_from(emitter, node)
     if node.op != "lt" or not isinstance(ramp, Ramp) or not isinstance(limit, Broadcast):
         return None
@@ -70,7 +70,7 @@ def lane_mask(emitter: FunctionEmitter, node: Compare) -> Value | None:
     if not is_ascending(emitter, ramp):
         return None
     base, bound = emitter.expr(ramp.base), emitter.expr(limit.value)
-    if ramp.lanes.scalable and emitter.module.abi.has_lane_masks:
+    if ramp.lanes.scalable and emitter.module.target_info.has_lane_masks:
         if not is_nonnegative(emitter, ramp.base):
             base, bound = index_constant(0), _rest(emitter, base, bound)
         return active_lane_mask(emitter, base, bound, dtype_of(node))

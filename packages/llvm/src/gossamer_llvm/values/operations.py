@@ -185,7 +185,10 @@ def emit_call(emitter: FunctionEmitter, node: Call) -> Value:
         return round_to_tf32(emitter, emitter.expr(node.args[0]))
     # The fma of half precision is not computed in float32, because it would be rounded twice.
     is_fused_half = is_half(node.dtype) and len(node.args) > 1
-    if node.function not in CALL_INTRINSICS.keys() & emitter.module.abi.functions or is_fused_half:
+    if (
+        node.function not in CALL_INTRINSICS.keys() & emitter.module.target_info.functions
+        or is_fused_half
+    ):
         raise UnsupportedError(
             f"llvm.call.{node.function}",
             f"The function '{node.function}' is not an instruction of the target.",
@@ -209,7 +212,7 @@ def _contracting(opcode: str) -> EmitBinary:
         # Scalars of a CPU do not contract. A sum of products waits for its own last addition, and a fused one
         # takes longer than a plain one on some CPUs (Zen 5: 4 cycles instead of 2), and is never faster. A
         # GPU runs other threads meanwhile, and so needs fewer instructions.
-        contracts = DType.parse(lhs.dtype).is_vector or emitter.module.abi.is_device
+        contracts = DType.parse(lhs.dtype).is_vector or emitter.module.target_info.is_device
         return (contracted if contracts else plain)(emitter, lhs, rhs)
 
     return emit

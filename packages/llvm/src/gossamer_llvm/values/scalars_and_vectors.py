@@ -75,7 +75,7 @@ def emit_vscale(emitter: FunctionEmitter, node: VScale) -> Value:
 
 def vscale(emitter: FunctionEmitter) -> Value:
     """Return vscale of the language; LLVM's counts smaller units on some targets."""
-    units = VSCALE_UNIT_BITS // emitter.module.abi.vscale_bits
+    units = VSCALE_UNIT_BITS // emitter.module.target_info.vscale_bits
     count = emitter.call("i64", "llvm.vscale.i64", "")
     if units > 1:
         count = emitter.builder.value(f"udiv exact i64 {count}, {units}")
@@ -163,7 +163,7 @@ def _reduce_plain(emitter: FunctionEmitter, op: ReduceOp, value: Value, scalar: 
 
 
 def _needs_own_product(emitter: FunctionEmitter, value: Value) -> bool:
-    return DType.parse(value.dtype).scalable and not emitter.module.abi.has_lane_products
+    return DType.parse(value.dtype).scalable and not emitter.module.target_info.has_lane_products
 
 
 def _vector_dtype(emitter: FunctionEmitter, value: Value, lanes: Lanes) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from gossamer_ir.script import parse_module
-from gossamer_llvm import Abi, avx512_lowering, emit_llvm_ir
+from gossamer_llvm import TargetInfo, avx512_lowering, emit_llvm_ir
 
 AVX512 = avx512_lowering()
 TEXT = """
@@ -30,8 +30,8 @@ MASKED = (
 def emitted(*, dtype="float32", size=32, lanes=8, value="W[INDEX]", lowering=AVX512, index=INDEX):
     text = TEXT.replace("VALUE", value).replace("INDEX", index).replace("DTYPE", dtype)
     flat = parse_module(text.replace("SIZE", str(size)).replace("LANES", str(lanes)))
-    abi = Abi("x86_64-unknown-linux-gnu", inserted_lanes=1)
-    return emit_llvm_ir(flat, abi=abi, lowering=lowering)
+    target_info = TargetInfo("x86_64-unknown-linux-gnu", inserted_lanes=1)
+    return emit_llvm_ir(flat, target_info=target_info, lowering=lowering)
 
 
 @pytest.mark.parametrize(

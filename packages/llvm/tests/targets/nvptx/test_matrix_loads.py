@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from gossamer_ir.script import parse_module
-from gossamer_llvm import Abi, emit_llvm_ir, nvptx_lowering
+from gossamer_llvm import TargetInfo, emit_llvm_ir, nvptx_lowering
 
 TEXT = """
 @T.prim_func
@@ -25,9 +25,9 @@ def f(x: T.handle, n: T.int64) -> None:
 
 def test_a_matrix_load_stays_in_the_loop_that_fills_the_memory():
     """Its address is the same in all iterations, but not what is there."""
-    abi = Abi("nvptx64-nvidia-cuda", is_device=True)
+    target_info = TargetInfo("nvptx64-nvidia-cuda", is_device=True)
     text = emit_llvm_ir(
-        parse_module(TEXT), abi=abi, lowering=nvptx_lowering(has_async_copies=False)
+        parse_module(TEXT), target_info=target_info, lowering=nvptx_lowering(has_async_copies=False)
     )
     filled, loaded = (
         re.search(word, text).start() for word in ("store i16", "call i32 @llvm.nvvm.ldm")

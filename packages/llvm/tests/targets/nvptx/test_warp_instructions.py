@@ -7,8 +7,8 @@ from gossamer_ir.core.build import ZERO
 from gossamer_ir.errors import UnsupportedError
 from gossamer_ir.nodes import Load, Store
 from gossamer_llvm import (
-    Abi,
     FieldLoad,
+    TargetInfo,
     WarpLoad,
     WarpProduct,
     emit_llvm_ir,
@@ -49,7 +49,9 @@ def test_a_loop_has_all_fields_of_an_instruction(instruction):
 )
 def test_annotations_that_describe_no_instruction_are_refused(module, annotations):
     loop = replace(warp_loop("i", PRODUCT, (STORE,)), annotations=annotations)
-    abi = Abi("nvptx64-nvidia-cuda", is_device=True)
+    target_info = TargetInfo("nvptx64-nvidia-cuda", is_device=True)
     with pytest.raises(UnsupportedError, match="annotations of loop 'i'") as caught:
-        emit_llvm_ir(module(loop), abi=abi, lowering=nvptx_lowering(has_async_copies=False))
+        emit_llvm_ir(
+            module(loop), target_info=target_info, lowering=nvptx_lowering(has_async_copies=False)
+        )
     assert caught.value.code == "llvm.warp_instruction"

@@ -7,7 +7,7 @@ from msgspec.structs import replace
 from gossamer_ir.core.build import index, index_var
 from gossamer_ir.nodes import Allocate, Barrier, Buffer, Cast, For, Function, Load, Module, Store
 from gossamer_llvm import WarpgroupProduct, WarpgroupWait, emit_llvm_ir, nvptx_lowering, warp_loop
-from gossamer_llvm.abi import Abi
+from gossamer_llvm.target_info import TargetInfo
 
 PRODUCT = WarpgroupProduct(
     instruction="wgmma.x",
@@ -49,8 +49,10 @@ def text_of(depth_tiles, product=PRODUCT, *, waits=False):
         ),
     )
     module = Module("flat", (Function("f", (), body),), "f")
-    abi = Abi(triple="nvptx64-nvidia-cuda", is_device=True)
-    return emit_llvm_ir(module, abi=abi, lowering=nvptx_lowering(has_async_copies=True))
+    target_info = TargetInfo(triple="nvptx64-nvidia-cuda", is_device=True)
+    return emit_llvm_ir(
+        module, target_info=target_info, lowering=nvptx_lowering(has_async_copies=True)
+    )
 
 
 def test_descriptors_have_the_addresses_of_tiles():

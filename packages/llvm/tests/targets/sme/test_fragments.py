@@ -31,7 +31,7 @@ def emitted(sme):
     """The LLVM text of statements over the float32 arrays X and Y and the float16 array Z."""
 
     def text(*lines, lowering=LOWERING, more=""):
-        return emit_llvm_ir(flat(*lines, more=more), abi=sme, lowering=lowering)
+        return emit_llvm_ir(flat(*lines, more=more), target_info=sme, lowering=lowering)
 
     return text
 
@@ -213,8 +213,8 @@ def f(a: T.handle, n: T.int64) -> None:
     T.parallel_for("part", "i", {extent}, args=[a, n])
 {CALLING}""")
     if not is_refused:
-        assert "sme.za.enable" in emit_llvm_ir(module, abi=sme, lowering=LOWERING)
+        assert "sme.za.enable" in emit_llvm_ir(module, target_info=sme, lowering=LOWERING)
         return
     with pytest.raises(UnsupportedError) as caught:
-        emit_llvm_ir(module, abi=sme, lowering=LOWERING)
+        emit_llvm_ir(module, target_info=sme, lowering=LOWERING)
     assert caught.value.code == "llvm.streaming.call"

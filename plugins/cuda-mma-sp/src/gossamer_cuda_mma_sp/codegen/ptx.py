@@ -14,7 +14,7 @@ from gossamer_cuda_mma_sp.target.gpu import Gpu
 from gossamer_ir.core.math_functions import INSTRUCTIONS
 from gossamer_ir.errors import InternalError
 from gossamer_ir.nodes import Module
-from gossamer_llvm import Abi, emit_llvm_ir, nvptx_lowering
+from gossamer_llvm import TargetInfo, emit_llvm_ir, nvptx_lowering
 from gossamer_llvm.optimization import optimize, parse
 from gossamer_llvm.target_machines import cross_target_machine
 from gossamer_lower import lower_to_device, pipeline_loops
@@ -39,7 +39,9 @@ def device_text(module: Module, gpu: Gpu) -> str:
         has_async_copies=architecture.has_async_copies,
         most_shared_bytes=architecture.block_memory,
     )
-    return emit_llvm_ir(kernels_of(module), abi=_abi(gpu), lowering=lowering, script=script)
+    return emit_llvm_ir(
+        kernels_of(module), target_info=_target_info(gpu), lowering=lowering, script=script
+    )
 
 
 def ptx_text(module: Module, gpu: Gpu) -> str:
@@ -66,8 +68,8 @@ def without_externals(ptx: str) -> str:
 
 
 @cache
-def _abi(gpu: Gpu) -> Abi:
-    return Abi(
+def _target_info(gpu: Gpu) -> TargetInfo:
+    return TargetInfo(
         triple=TRIPLE,
         data_layout=str(_target_machine(gpu).target_data),
         functions=INSTRUCTIONS,

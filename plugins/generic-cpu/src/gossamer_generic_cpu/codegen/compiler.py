@@ -19,7 +19,7 @@ from gossamer_generic_cpu.target.cpus import architecture_of, gathers_of, resolv
 from gossamer_ir.core.math_functions import INSTRUCTIONS, instructions_with
 from gossamer_ir.interchange.records import Target
 from gossamer_ir.nodes import Module
-from gossamer_llvm import INSERTED_LANES, Abi, TargetLowering, emit_llvm_ir
+from gossamer_llvm import INSERTED_LANES, TargetInfo, TargetLowering, emit_llvm_ir
 from gossamer_llvm.optimization import optimize, parse
 
 # An attribute of the package, which imports an export when it is first used.
@@ -37,12 +37,12 @@ class Compiled(msgspec.Struct, frozen=True):
 
 
 @cache
-def abi_of(target: Target) -> Abi:
+def target_info_of(target: Target) -> TargetInfo:
     """Return the properties of a target that the emitter needs."""
     features, architecture = resolve_cpu(target).required, architecture_of(target)
     # The base instruction set of AArch64 has all functions. LLVM computes those that RISC-V lacks inline.
     has_all = architecture in ("aarch64", "riscv64")
-    return Abi(
+    return TargetInfo(
         triple=triple_of(target),
         data_layout=str(target_machine_of(target).target_data),
         functions=INSTRUCTIONS if has_all else instructions_with(features),
@@ -55,7 +55,7 @@ def abi_of(target: Target) -> Abi:
 
 def llvm_text(module: Module, target: Target) -> str:
     """Return the LLVM IR of a flat module as it is emitted, before any pass."""
-    return emit_llvm_ir(module, abi=abi_of(target), lowering=_lowering_of(target))
+    return emit_llvm_ir(module, target_info=target_info_of(target), lowering=_lowering_of(target))
 
 
 def _lowering_of(target: Target) -> TargetLowering | None:

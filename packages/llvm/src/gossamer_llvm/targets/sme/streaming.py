@@ -19,8 +19,8 @@ from gossamer_ir.nodes import Function, Module
 from gossamer_ir.traversal.buffer_definitions import allocations
 from gossamer_ir.traversal.node_index import types_in
 from gossamer_ir.traversal.walk import every_stmt
-from gossamer_llvm.abi import CODE_ALIGNMENT
 from gossamer_llvm.emitter.function_emitter import FunctionEmitter, FunctionForm
+from gossamer_llvm.target_info import CODE_ALIGNMENT
 from gossamer_llvm.values.scalars_and_vectors import vscale
 
 _SAVED_ROWS = 8
