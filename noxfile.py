@@ -112,7 +112,7 @@ def tests(session: nox.Session, part: str) -> None:
         require_complete(session, distribution)
         install_extra(session, distribution, "test", *group_requirements("parallel"))
     measured = ["-p", "tests.pytest_plugins.executed", "--executed", distribution.package]
-    options = [*measured, "--executed-least", str(COVERED)]
+    options = [*measured, "--executed-min", str(COVERED)]
     run_tests(
         session, [f"{distribution.path}/tests"], options, env=env, is_wired=part == "gossamer"
     )

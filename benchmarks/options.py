@@ -166,7 +166,7 @@ def add_manner(run: argparse.ArgumentParser) -> None:
     add("--budget", type=float, metavar="S", help="most seconds for the rounds of a batch (120)")
     most = MAX_CASE_BYTES // 10**6
     add(
-        "--most-mb",
+        "--max-mb",
         type=positive,
         default=most,
         metavar="MB",

@@ -29,7 +29,7 @@ def job_of(chosen: argparse.Namespace) -> Job:
     variants = tuple(load_variants(chosen.variants)) if chosen.variants else ()
     selection = options.selection_of(chosen, variants)
     batches, missing = (
-        plan_batches(selection, chosen.most_mb * 10**6)
+        plan_batches(selection, chosen.max_mb * 10**6)
         if any(part.runs_contenders for part in options.selected_parts(chosen))
         else ([], {})
     )

@@ -111,7 +111,7 @@ def prepare_task(
 ) -> dict[CaseAndThreads, Draft]:
     """Let all contenders of a task prepare it, and verify their results."""
     problem = task.problem()
-    work, size = problem.least_work(), problem.working_bytes()
+    work, size = problem.min_work(), problem.working_bytes()
     drafts = {(key, count): Draft(task, work, size, count) for count in task.threads}
     with tempfile.TemporaryDirectory(dir=memory_folder()) as folder:
         description = write_case(problem.case(), Path(folder))

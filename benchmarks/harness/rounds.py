@@ -54,7 +54,7 @@ class SamplingPlan(msgspec.Struct, frozen=True):
     sample_seconds: float = 0.02
     pause_seconds: float = 0.25
     budget_seconds: float = 120.0
-    most_calls: int = 5000
+    max_calls: int = 5000
 
 
 class Sample(msgspec.Struct, frozen=True):
@@ -102,7 +102,7 @@ def calls_per_sample(seconds_per_call: float, plan: SamplingPlan) -> int:
     1
     """
     wanted = round(plan.sample_seconds / max(seconds_per_call, 1e-9))
-    return max(1, min(plan.most_calls, wanted))
+    return max(1, min(plan.max_calls, wanted))
 
 
 def rotate_names(names: Sequence[str], by: int) -> list[str]:

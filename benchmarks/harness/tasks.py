@@ -139,7 +139,7 @@ class Batch(msgspec.Struct, frozen=True):
 
 
 def plan_batches(
-    selection: Selection, most_bytes: int = MAX_CASE_BYTES
+    selection: Selection, max_bytes: int = MAX_CASE_BYTES
 ) -> tuple[list[Batch], dict[str, str]]:
     """Return the batches in the order of measurement, and why matrices and cases are missing."""
     tasks: list[Task] = []
@@ -152,30 +152,30 @@ def plan_batches(
             continue
         common = (selection.threads_of(op), selection.contenders_of(op))
         tasks += [Task(op, matrix, size, *common) for size in selection.features_of(op)]
-    missing |= too_large(tasks, most_bytes)
-    fitting = [task for task in tasks if task.bytes <= most_bytes]
-    return batches_of(fitting, most_bytes), missing
+    missing |= too_large(tasks, max_bytes)
+    fitting = [task for task in tasks if task.bytes <= max_bytes]
+    return batches_of(fitting, max_bytes), missing
 
 
-def too_large(tasks: Sequence[Task], most_bytes: int) -> Mapping[str, str]:
+def too_large(tasks: Sequence[Task], max_bytes: int) -> Mapping[str, str]:
     """Return the cases that do not fit, by operator, matrix and dtype."""
     sizes_of: dict[str, list[int]] = {}
     for task in tasks:
-        if task.bytes > most_bytes:
+        if task.bytes > max_bytes:
             name = f"{task.op} {task.matrix.name} {task.dtype}"
             sizes_of.setdefault(name, []).append(task.features)
-    limit = f"the arrays would have more than {most_bytes / 1e6:.0f} MB (--most-mb)"
+    limit = f"the arrays would have more than {max_bytes / 1e6:.0f} MB (--max-mb)"
     return {f"{name} K={' '.join(map(str, sizes))}": limit for name, sizes in sizes_of.items()}
 
 
-def batches_of(tasks: Sequence[Task], most_bytes: int) -> list[Batch]:
+def batches_of(tasks: Sequence[Task], max_bytes: int) -> list[Batch]:
     """Group tasks of one operator, in their order, within the limits of a batch."""
     batches: list[list[Task]] = []
     entries, size = 0, 0
     for task in tasks:
         entries += len(task.threads)
         size += task.bytes
-        fits = entries <= MAX_ENTRIES and size <= most_bytes
+        fits = entries <= MAX_ENTRIES and size <= max_bytes
         if not (batches and fits and batches[-1][0].op == task.op):
             batches.append([])
             entries, size = len(task.threads), task.bytes

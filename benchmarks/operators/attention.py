@@ -22,7 +22,7 @@ class Attention(Problem):
 
     >>> from benchmarks.matrices import canonical_matrix
     >>> tiny = canonical_matrix("tiny", sparse.csr_matrix(np.array([[0, 0, 2], [0, 0, 0]], np.float32)))
-    >>> Attention(tiny, 4).least_work()  # a column, three ends of rows, three rows, two results
+    >>> Attention(tiny, 4).min_work()  # a column, three ends of rows, three rows, two results
     Work(bytes=96, operations=16)
     """
 

@@ -123,7 +123,7 @@ class Problem(ABC):
         """Return (n + 2) eps, where n is the number of products in the longest sum; any order is allowed."""
         return (self.longest_sum() + 2) * float(np.finfo(self.dtype).eps)
 
-    def least_work(self) -> Work:
+    def min_work(self) -> Work:
         """Return the least work: the matrix and each touched row of an operand are read once, the result
         is written once."""
         result = int(np.prod(self.result_shape())) * self.dtype.itemsize

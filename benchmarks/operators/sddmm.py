@@ -19,7 +19,7 @@ class Sddmm(Problem):
 
     >>> from benchmarks.matrices import canonical_matrix
     >>> tiny = canonical_matrix("tiny", sparse.csr_matrix(np.array([[0, 0, 2], [0, 0, 0]], np.float32)))
-    >>> Sddmm(tiny, 4).least_work()  # a column, three ends of rows, two rows, one result
+    >>> Sddmm(tiny, 4).min_work()  # a column, three ends of rows, two rows, one result
     Work(bytes=52, operations=8)
     """
 

@@ -17,7 +17,7 @@ class Spmm(Problem):
 
     >>> from benchmarks.matrices import canonical_matrix
     >>> tiny = canonical_matrix("tiny", sparse.csr_matrix(np.array([[1, 0, 2], [0, 0, 3]], np.float32)))
-    >>> Spmm(tiny, 4).least_work()  # 3 * 8 + 3 * 4 + 2 * 16 + 2 * 16
+    >>> Spmm(tiny, 4).min_work()  # 3 * 8 + 3 * 4 + 2 * 16 + 2 * 16
     Work(bytes=100, operations=24)
     """
 

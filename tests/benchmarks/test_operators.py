@@ -26,7 +26,7 @@ def test_the_oracle_is_what_dense_arithmetic_gives(op, dense, dtype):
     np.testing.assert_allclose(posed.oracle, exact(posed), rtol=1e-12, atol=1e-12)
     assert (posed.magnitude >= np.abs(posed.oracle) * (1 - 1e-12)).all()
     assert posed.relative_error(posed.oracle.astype(dtype)) <= posed.allowed_error()
-    assert posed.least_work().bytes <= posed.working_bytes()
+    assert posed.min_work().bytes <= posed.working_bytes()
 
 
 @pytest.mark.filterwarnings("ignore:Sparse:UserWarning")  # of torch, where it is installed

@@ -55,6 +55,12 @@ OF_OTHERS = {
 }
 """Names with one of the words that are not of nodes, with the reasons."""
 
+STORED = {
+    "least_bytes": "a field of measurements in the folder `results` of the benchmarks",
+    "least_cpu_ms": "a field of them too",
+}
+"""Names of limits that begin with `least` or `most`, with the reasons."""
+
 
 def names_like_nodes(tree):
     """The parameters and variables of functions that are annotated as names and named as nodes. A pass,
@@ -104,6 +110,14 @@ def words_of(name):
     return {word.lower() for word in re.findall("[A-Z]?[a-z]+|[A-Z]+(?![a-z])", name)}
 
 
+def limits_in_words(tree):
+    """The names that begin with `least` or `most`: those of limits begin with `min` or `max`, as the
+    constants do."""
+    for name in bound_names(tree):
+        if re.match("_*(least|most)_", name.lower()):
+            yield name
+
+
 def _names_by_path(root, search):
     by_path = {
         path.relative_to(root).as_posix(): sorted({*search(tree_of(path.read_text()))})
@@ -127,6 +141,11 @@ def test_one_of_two_words_is_used(root):
     assert {name for names in by_path.values() for name in names} == OF_OTHERS.keys()
 
 
+def test_limits_are_named_min_and_max(root):
+    by_path = _names_by_path(root, limits_in_words)
+    assert {name for names in by_path.values() for name in names} == STORED.keys()
+
+
 def test_a_variable_is_named_for_what_it_is(root):
     by_path = _names_by_path(root, lambda tree: {*bound_names(tree)} & {"each"})
     assert [path for path in by_path if "/src/" in path] == []
@@ -145,3 +164,9 @@ def test_the_search_finds_words_in_all_names():
     text = "class AVariable: ...\ndef b_statement(ctx):\n    dims = 0\ndef test_statement(): ..."
     words = {word for name in bound_names(ast.parse(text)) for word in words_of(name)}
     assert words & WORDS.keys() == {"variable", "statement", "ctx", "dims"}
+
+
+def test_the_search_finds_limits_in_words():
+    text = "def _most_lanes(least_bits, at_most, least): ...\nMOST_BYTES: int = 1\nmost_mb = 2"
+    limits = {"_most_lanes", "least_bits", "MOST_BYTES", "most_mb"}
+    assert {*limits_in_words(ast.parse(text))} == limits

@@ -72,7 +72,7 @@ def test_tiles_of_columns_are_right(features, least, emulated_target):
     stored, dense = matrix(37, 48), integers(48, features)
     arrays = from_scipy(stored).asformat("tiled_csr", tile_columns=16).arrays
     program = specialize(parse_module(script("tiled_csr_spmm")), {"feat_size": features})
-    kernel = gs.compile(program, target=f"{emulated_target},least_vector_bits={least}")
+    kernel = gs.compile(program, target=f"{emulated_target},min_vector_bits={least}")
     result = np.zeros((37, features), np.float32)
     kernel(arrays["data"], dense, result, arrays["indptr"], arrays["indices"])
     np.testing.assert_array_equal(result, stored @ dense)

@@ -114,7 +114,7 @@ def test_vectors_are_right_in_every_dtype(dtype, target):
 
 def test_the_machine_has_the_vectors_of_its_architecture():
     machines = {text: machine_for(text) for text in TARGETS}
-    vectors = [(one.least_vector_bits, one.vector_registers) for one in machines.values()]
+    vectors = [(one.min_vector_bits, one.vector_registers) for one in machines.values()]
     # Without the vector extension, a register of RISC-V has one lane.
     assert vectors == [(128, 32), (128, 8), (128, 32)]
 

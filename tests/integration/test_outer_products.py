@@ -29,7 +29,7 @@ def targets():
     uses the outer products, although they do not pay at 128 bits."""
     for bits in VECTOR_LENGTHS:
         outside = 256 if bits == 128 else 128
-        yield bits, f"{TARGET},vector_bits={outside},streaming_bits={bits},least_streaming_bits=256"
+        yield bits, f"{TARGET},vector_bits={outside},streaming_bits={bits},min_streaming_bits=256"
 
 
 def scheduled(program, *, intrinsic="sme_block_product_float32"):

@@ -4,7 +4,7 @@
 
 The modules of the package are compiled from their sources, with a mark before each statement that may leave
 a block. A tracer like that of coverage.py makes Python call a function for each line, which makes a test
-take three times as long; a mark is one store. A run with fewer statements than `--executed-least`
+take three times as long; a mark is one store. A run with fewer statements than `--executed-min`
 percent fails.
 """
 
@@ -131,7 +131,7 @@ class MarkingFinder(MetaPathFinder):
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--executed", metavar="PACKAGE", required=True, help="The package.")
-    parser.addoption("--executed-least", type=float, default=0.0, help="Percent of statements.")
+    parser.addoption("--executed-min", type=float, default=0.0, help="Percent of statements.")
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -190,7 +190,7 @@ def percentage(package: str) -> float:
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
     output = getattr(session.config, "workeroutput", None)
-    package, least = (session.config.getoption(name) for name in ("executed", "executed_least"))
+    package, least = (session.config.getoption(name) for name in ("executed", "executed_min"))
     if output is not None:
         output["executed"] = SEEN
     elif percentage(package) < least and session.exitstatus == pytest.ExitCode.OK:
@@ -208,7 +208,7 @@ def pytest_testnodedown(node: Any) -> None:
 def pytest_terminal_summary(
     terminalreporter: pytest.TerminalReporter, config: pytest.Config
 ) -> None:
-    package, least = config.getoption("executed"), config.getoption("executed_least")
+    package, least = config.getoption("executed"), config.getoption("executed_min")
     terminalreporter.section(f"statements of {package} that no test executed, by line")
     for path, lines, missing in counted(package):
         if missing:

@@ -73,7 +73,7 @@ def test_a_new_cpu_has_code(entries):
     flat = lower_to_flat(parse_module(TEXT.format(loop="serial(n)")))
     artifact = GenericCpu().compile(flat, target)
     assert f"cpu={CPU}" in artifact.target
-    assert GenericCpu().machine(target).least_vector_bits == 512
+    assert GenericCpu().machine(target).min_vector_bits == 512
 
 
 def test_a_new_cpu_with_scalable_vectors_has_code(entries):

@@ -134,7 +134,7 @@ def test_a_run_fails_if_too_little_was_executed(tmp_path, parallel, least, statu
         "tests.pytest_plugins.executed",
         "--executed",
         "sample_package",
-        "--executed-least",
+        "--executed-min",
         least,
     ]
     process = subprocess.run(

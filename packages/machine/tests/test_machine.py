@@ -15,7 +15,7 @@ def test_the_defaults_of_options_are_those_of_the_record():
 
 
 def test_the_record_survives_encoding():
-    machine = Machine(least_vector_bits=128, is_scalable=True, fixed_vscale=None)
+    machine = Machine(min_vector_bits=128, is_scalable=True, fixed_vscale=None)
     encoded = msgspec.json.encode(machine)
     assert msgspec.json.decode(encoded, type=Machine) == machine
     with pytest.raises(msgspec.ValidationError, match="unknown field"):
@@ -25,7 +25,7 @@ def test_the_record_survives_encoding():
 @pytest.mark.parametrize(
     ("option", "changes"),
     [
-        ("vector_bits=128", {"least_vector_bits": 128, "fixed_vscale": 1}),
+        ("vector_bits=128", {"min_vector_bits": 128, "fixed_vscale": 1}),
         ("l2=4096", {"private_cache": 4096}),
         ("l3=65536", {"shared_cache": 65536}),
         ("gathers=slow", {"gathers": "slow"}),

@@ -28,9 +28,7 @@ def backend():
     return ScalableBackend(NATIVE)
 
 
-@pytest.mark.parametrize(
-    "target", ["", ":least_vector_bits=256", ":cpu=a64fx", ":vector_bits=2048"]
-)
+@pytest.mark.parametrize("target", ["", ":min_vector_bits=256", ":cpu=a64fx", ":vector_bits=2048"])
 def test_a_machine_runs_code_that_needs_no_more_than_it_has(target):
     cpu = cpu_of(Target.parse(f"llvm-sve{target}"))
     assert reason_against_cpu(cpu, vector_bits=256, features=GRAVITON3) is None
@@ -40,8 +38,8 @@ def test_a_machine_runs_code_that_needs_no_more_than_it_has(target):
     ("target", "reason"),
     [
         (
-            ":least_vector_bits=512",
-            "have 256 bits, and the code relies on 512 (least_vector_bits=512)",
+            ":min_vector_bits=512",
+            "have 256 bits, and the code relies on 512 (min_vector_bits=512)",
         ),
         (":features=sve2", "lacks sve2."),
         (":features=sme", "lacks sme."),
@@ -57,8 +55,8 @@ def test_what_a_machine_lacks_is_named(target, reason):
     ("target", "reason"),
     [
         (
-            "llvm-rvv:least_vector_bits=512",
-            "have 256 bits, and the code relies on 512 (least_vector_bits=512)",
+            "llvm-rvv:min_vector_bits=512",
+            "have 256 bits, and the code relies on 512 (min_vector_bits=512)",
         ),
         ("llvm-rvv:features=zba+zvfh", "lacks zba, zvfh."),
         ("llvm-rvv:cpu=spacemit-x60", "lacks zba, zbb, zbs, zicond, zvfh."),
@@ -104,10 +102,10 @@ def test_scalable_lanes_have_the_length_of_this_machine(flat, load):
 
 @here
 def test_a_minimum_above_the_vectors_of_this_machine_is_refused(backend, flat):
-    target = Target.parse(f"{backend.name}:least_vector_bits={2 * scalable_vector_bits()}")
-    assert f"least_vector_bits={2 * scalable_vector_bits()}" in backend.probe(target).reason
+    target = Target.parse(f"{backend.name}:min_vector_bits={2 * scalable_vector_bits()}")
+    assert f"min_vector_bits={2 * scalable_vector_bits()}" in backend.probe(target).reason
     artifact = backend.compile(flat("Y[0] = X[0]"), target)
-    with pytest.raises(ArgumentError, match="least_vector_bits") as caught:
+    with pytest.raises(ArgumentError, match="min_vector_bits") as caught:
         backend.load(artifact)
     assert caught.value.code == "scalable_cpu.load"
 

@@ -21,19 +21,19 @@ LOOP = ("for i in T.serial(n):", "    Y[i] = X[i] * 2.0")
         ("llvm-sve:cpu=z80", "scalable_cpu.option_value"),
         ("llvm-sve:features=avx", "scalable_cpu.option_value"),
         ("llvm-sve:features=sve2+", "scalable_cpu.option_value"),
-        ("llvm-sve:least_vector_bits=384", "scalable_cpu.option_value"),
+        ("llvm-sve:min_vector_bits=384", "scalable_cpu.option_value"),
         ("llvm-sve:vector_bits=4096", "scalable_cpu.option_value"),
         ("llvm-sve:l2=large", "scalable_cpu.option_value"),
-        ("llvm-sve:least_vector_bits=512,vector_bits=256", "scalable_cpu.vector_bits"),
+        ("llvm-sve:min_vector_bits=512,vector_bits=256", "scalable_cpu.vector_bits"),
         ("llvm-sve:streaming_bits=256", "scalable_cpu.streaming_bits"),
-        ("llvm-sve:least_streaming_bits=256", "scalable_cpu.streaming_bits"),
-        ("llvm-sve:features=sme,least_streaming_bits=64", "scalable_cpu.option_value"),
-        ("llvm-rvv:least_streaming_bits=256", "scalable_cpu.option"),
+        ("llvm-sve:min_streaming_bits=256", "scalable_cpu.streaming_bits"),
+        ("llvm-sve:features=sme,min_streaming_bits=64", "scalable_cpu.option_value"),
+        ("llvm-rvv:min_streaming_bits=256", "scalable_cpu.option"),
         ("llvm-sve:features=sme,streaming_bits=384", "scalable_cpu.option_value"),
         ("llvm-rvv:cpu=neoverse-v1", "scalable_cpu.option_value"),
         ("llvm-rvv:features=sve", "scalable_cpu.option_value"),
         ("llvm-rvv:vector_bits=2048", "scalable_cpu.option_value"),
-        ("llvm-rvv:cpu=sifive-x280,least_vector_bits=256", "scalable_cpu.option_value"),
+        ("llvm-rvv:cpu=sifive-x280,min_vector_bits=256", "scalable_cpu.option_value"),
     ],
 )
 def test_refused_targets(target, code, flat):
@@ -50,19 +50,19 @@ def test_refused_targets(target, code, flat):
 @pytest.mark.parametrize(
     ("options", "expected"),
     [("", 256), (",streaming_bits=128", 128), (",streaming_bits=1024", 1024),
-     (",streaming_bits=1024,least_streaming_bits=128", 128), (",vector_bits=128", 256)],
+     (",streaming_bits=1024,min_streaming_bits=128", 128), (",vector_bits=128", 256)],
 )  # fmt: skip
 def test_schedules_expect_the_streaming_vectors_that_a_target_states(options, expected):
     target = Target.parse(f"llvm-sve:features=sme{options}")
-    assert machine_of_cpu(target).least_product_bits == expected
+    assert machine_of_cpu(target).min_product_bits == expected
     resolved = BACKENDS["llvm-sve"].probe(target).resolved
-    assert f"least_streaming_bits={expected}" in resolved
+    assert f"min_streaming_bits={expected}" in resolved
 
 
 def test_a_cpu_has_its_features_and_vectors():
     cpu = cpu_of(Target.parse("llvm-sve:cpu=a64fx,features=sme+sve2"))
     assert (cpu.features, cpu.vector_bits) == (("sve", "sve2", "sme"), 512)
-    assert cpu_of(Target.parse("llvm-sve:least_vector_bits=1024")).vector_bits == 1024
+    assert cpu_of(Target.parse("llvm-sve:min_vector_bits=1024")).vector_bits == 1024
     streaming = cpu_of(Target.parse("llvm-sve:features=sme,streaming_bits=512"))
     assert (streaming.vector_bits, streaming.streaming_bits) == (128, 512)
 
@@ -70,8 +70,8 @@ def test_a_cpu_has_its_features_and_vectors():
 def test_code_for_a_cpu_of_riscv_may_rely_on_its_vectors():
     target = Target.parse("llvm-rvv:cpu=sifive-x280")
     cpu, machine = cpu_of(target), machine_of_cpu(target)
-    assert (cpu.least_vector_bits, cpu.vector_bits) == (512, 512)
-    assert (machine.least_vector_bits, machine.is_scalable, machine.fixed_vscale) == (
+    assert (cpu.min_vector_bits, cpu.vector_bits) == (512, 512)
+    assert (machine.min_vector_bits, machine.is_scalable, machine.fixed_vscale) == (
         512,
         True,
         None,
@@ -81,10 +81,10 @@ def test_code_for_a_cpu_of_riscv_may_rely_on_its_vectors():
 @pytest.mark.parametrize(
     ("target", "lengths"),
     [
-        ("llvm-sve:least_vector_bits=256", "vscale_range(2,16)"),
+        ("llvm-sve:min_vector_bits=256", "vscale_range(2,16)"),
         # LLVM's vscale counts units of 64 bits there.
         ("llvm-rvv", "vscale_range(2,1024)"),
-        ("llvm-rvv:least_vector_bits=256", "vscale_range(4,1024)"),
+        ("llvm-rvv:min_vector_bits=256", "vscale_range(4,1024)"),
     ],
 )
 def test_the_code_states_the_lengths_of_vectors(target, lengths, flat):
@@ -105,7 +105,7 @@ RVV_CPUS = [model.name for model in EXTENSIONS["llvm-rvv"].cpus]
         *((f"llvm-sve:features={features}", 183) for features in SVE_FEATURES),
         *((f"llvm-rvv:features={features}", 243) for features in RVV_FEATURES),
         *((f"llvm-rvv:cpu={cpu}", 243) for cpu in RVV_CPUS),
-        ("llvm-rvv:least_vector_bits=1024", 243),
+        ("llvm-rvv:min_vector_bits=1024", 243),
     ],
 )
 def test_object_code_is_made_for_all_features(target, machine, flat):

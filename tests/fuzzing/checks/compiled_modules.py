@@ -28,7 +28,7 @@ TARGETS = (
     "generic-cpu:vector_bits=128",
     "llvm-sve",
     "llvm-sve:cpu=neoverse-v2",
-    "llvm-sve:cpu=a64fx,least_vector_bits=512",
+    "llvm-sve:cpu=a64fx,min_vector_bits=512",
     "llvm-sve:features=sve2+sme",
     "llvm-rvv",
     "llvm-rvv:features=zvfh",

@@ -36,7 +36,7 @@ def _emit_of(defect: Defect) -> Callable[..., str]:
 DEFECTS = (
     Defect(
         "lanes that wrap around are taken for the first ones", home="values.masks",
-        line="return emitter.info.overflow.bound(ramp.base) + _most_lanes(ramp) <= MAX_INT64",
+        line="return emitter.info.overflow.bound(ramp.base) + _max_lanes(ramp) <= MAX_INT64",
         instead="return True",
     ),
     Defect(

@@ -37,7 +37,7 @@ class Reads(Buffers):
     def __post_init__(self) -> None:
         self.terms = Terms(self.rng, leaf=self.leaf, coordinate=self.coordinate, dtypes=self.dtypes)
 
-    def most_points(self) -> float:
+    def max_points(self) -> float:
         """The maximum number of points of the enclosing iterations."""
         return float(np.prod([max(self.forest.most(bound.axis), 1) for bound in self.scope]))
 

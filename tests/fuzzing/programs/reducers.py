@@ -39,7 +39,7 @@ def sum_and_count(name: str, dtype: str) -> Reducer:
     return _reducer(name, (dtype, "int32"), results, (constant(0, dtype), constant(0, "int32")))
 
 
-def least_and_most(name: str, dtype: str) -> Reducer:
+def min_and_max(name: str, dtype: str) -> Reducer:
     def results(a: Expr, b: Expr, c: Expr, d: Expr) -> Sequence[Expr]:
         return Binary("min", a, c), Binary("max", b, d)
 
@@ -64,7 +64,7 @@ def three_sums(name: str, dtype: str) -> Reducer:
 
 
 REDUCERS: dict[bool, tuple[MakeReducer, ...]] = {
-    True: (largest_and_where, sum_and_count, least_and_most, three_sums),
-    False: (largest_and_where, sum_and_count, least_and_most, complex_product, three_sums),
+    True: (largest_and_where, sum_and_count, min_and_max, three_sums),
+    False: (largest_and_where, sum_and_count, min_and_max, complex_product, three_sums),
 }
 """The reducers of floats, and those of integers."""

@@ -182,7 +182,7 @@ class Stores(Reads):
         if buffer.handle is None and not is_first:
             return None
         init, start = self._init(buffer, indices, op) if has_init else ([], 0.0)
-        many = self.most_points()
+        many = self.max_points()
         content = self.accumulated(value, op, many, start=max(start, 0 if has_init else 7))
         stmt = Store(buffer.name, indices, self._combined(buffer, indices, op, value))
         self._stored(buffer.name, indices, content, self.pending)
@@ -293,7 +293,7 @@ class Stores(Reads):
         """A value whose sums are exact."""
         exact = self.terms.exact(dtype, 2)
         if dtype in FLOATS:
-            most = exact.bound * 2.0**exact.fraction * (self.most_points() + 1)
+            most = exact.bound * 2.0**exact.fraction * (self.max_points() + 1)
             if most > 2.0 ** SIGNIFICANT[dtype]:
                 return self._constant(dtype)
         return exact

@@ -13,7 +13,7 @@ def test_views_that_no_longer_live_are_forgotten():
     for _ in range(5000):
         adopt_array(np.arange(3))
     assert all(map(is_owned, kept))
-    assert len(module._views) <= module._most_views < 5000
+    assert len(module._views) <= module._max_views < 5000
 
 
 def test_many_views_may_live():

@@ -161,8 +161,8 @@ def test_an_element_below_a_row_is_one_of_the_matrix_whatever_is_said_of_its_pla
 
 def test_the_square_of_vscale_has_no_known_range():
     """Splits of splits by vscale make it; it is no other factor times vscale."""
-    for is_least in (True, False):
-        assert Constraints().range_bound(mul(VSCALE, VSCALE), is_least=is_least) is None
+    for is_lower in (True, False):
+        assert Constraints().range_bound(mul(VSCALE, VSCALE), is_lower=is_lower) is None
 
 
 def test_what_was_proved_is_not_proved_again_in_another_prover(monkeypatch):

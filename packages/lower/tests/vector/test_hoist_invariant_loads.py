@@ -106,5 +106,5 @@ def test_nothing_is_read_where_the_loop_does_not_run():
 
 def test_a_caller_sets_the_number_of_vectors():
     before = program(next(iter(HOISTED.values())))
-    assert hoist_invariant_loads(before, most_vectors=0) == before
-    assert hoist_invariant_loads(before, most_vectors=1) != before
+    assert hoist_invariant_loads(before, max_vectors=0) == before
+    assert hoist_invariant_loads(before, max_vectors=1) != before

@@ -49,11 +49,11 @@ class ProductTile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class Machine(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The machine that runs a program: the default is a server with vectors of 512 bits.
 
-    >>> Machine(least_vector_bits=256).lanes("float64"), Machine(vector_registers=16).accumulators
+    >>> Machine(min_vector_bits=256).lanes("float64"), Machine(vector_registers=16).accumulators
     (4, 8)
     """
 
-    least_vector_bits: int = 512
+    min_vector_bits: int = 512
     """The least number of bits of a vector register. If vectors are scalable, the code works for any
     multiple; else all have as many."""
     vector_registers: int = 32
@@ -71,7 +71,7 @@ class Machine(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     block_products: tuple[tuple[str, str], ...] = ()
     """Intrinsics that add products of blocks and a dense matrix in matrix registers, by the dtype of the
     operands; sums are float32."""
-    least_product_bits: int = 512
+    min_product_bits: int = 512
     """The least bits of the vectors of matrix registers."""
     n_m_products: tuple[tuple[str, str], ...] = ()
     """Intrinsics that add the products of an N:M matrix and a dense one, by the dtype of the operands: those
@@ -90,7 +90,7 @@ class Machine(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         >>> Machine().lanes("float32", holding=100), Machine().lanes("float32", holding=5)
         (16, 8)
         """
-        lanes = self.least_vector_bits // max(8, DType.parse(dtype).bits)
+        lanes = self.min_vector_bits // max(8, DType.parse(dtype).bits)
         while holding is not None and lanes // 2 >= max(1, holding):
             lanes //= 2
         return lanes
@@ -121,18 +121,18 @@ class Machine(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     def has_mask_registers(self) -> bool:
         """True if masks are in registers of their own, and cost nothing beside the instruction that they
         mask: with AVX-512 and scalable vectors."""
-        return self.is_scalable or self.least_vector_bits >= 512
+        return self.is_scalable or self.min_vector_bits >= 512
 
     @property
     def has_masked_loads(self) -> bool:
         """True if there are masked loads and stores. AVX2 has them, with masks in vector registers. In
         narrower vectors each lane is a branch.
 
-        >>> narrow = Machine(least_vector_bits=256)
+        >>> narrow = Machine(min_vector_bits=256)
         >>> narrow.has_masked_loads, narrow.has_mask_registers
         (True, False)
         """
-        return self.is_scalable or self.least_vector_bits >= 256
+        return self.is_scalable or self.min_vector_bits >= 256
 
 
 @typed
@@ -149,7 +149,7 @@ def machine_of(target: Target) -> Machine:
     if vscale == NATIVE_VSCALE:
         vscale = bits // VSCALE_UNIT_BITS
     return Machine(
-        least_vector_bits=bits,
+        min_vector_bits=bits,
         private_cache=int(values["l2"]),
         shared_cache=int(values["l3"]),
         gathers=cast(GatherSpeed, values["gathers"]),

@@ -16,7 +16,7 @@ from gossamer_machine import Machine, machine_of
 def machine(options: str) -> Machine:
     """Return the machine that options of generic-cpu describe, with the vector registers of x86."""
     described = machine_of(Target.parse(f"generic-cpu:{options}"))
-    return replace(described, vector_registers=32 if described.least_vector_bits == 512 else 16)
+    return replace(described, vector_registers=32 if described.min_vector_bits == 512 else 16)
 
 
 TARGET = Machine()

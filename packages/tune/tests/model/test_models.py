@@ -35,9 +35,7 @@ from gossamer_tune.properties.slices import HEIGHTS, slice_fill
 MATRIX = sparse.random_array((400, 600), density=0.1, format="csr", rng=np.random.default_rng(0))
 MATRIX_PROPERTIES = properties_of(MATRIX.shape, MATRIX.indptr, MATRIX.indices)
 EMERALD_RAPIDS, ZEN_4 = Machine(gathers="fast"), Machine(gathers="moderate")
-ZEN_3 = Machine(
-    gathers="moderate", least_vector_bits=256, vector_registers=16, private_cache=1 << 19
-)
+ZEN_3 = Machine(gathers="moderate", min_vector_bits=256, vector_registers=16, private_cache=1 << 19)
 FIFTY = MATRIX_PROPERTIES.lengths._replace(mean=50.0)
 
 

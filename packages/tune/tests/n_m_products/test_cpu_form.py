@@ -7,7 +7,7 @@ import pytest
 from gossamer_machine import Machine
 from gossamer_tune.internal_api import choose_cpu_form
 
-MACHINE = Machine(least_vector_bits=512, private_cache=2 << 20)
+MACHINE = Machine(min_vector_bits=512, private_cache=2 << 20)
 
 
 def form(dtype="float32", *, columns=1024, features=200, is_tensor=True):

@@ -70,7 +70,7 @@ class GenericCpu:
         machine, architecture = machine_of(target), cpus.architecture_of(target)
         features = cpus.resolve_cpu(target).required if architecture == "riscv64" else frozenset()
         registers = vector_registers(
-            machine.least_vector_bits, architecture=architecture, features=features
+            machine.min_vector_bits, architecture=architecture, features=features
         )
         return replace(machine, vector_registers=registers)
 

@@ -78,7 +78,7 @@ def test_the_architecture_of_this_machine_is_the_default(spmm):
 def test_the_machine_has_the_vector_registers_of_its_architecture(options, bits, registers):
     target = Target.parse(f"generic-cpu:{options}")
     machine = BACKEND.machine(Target.parse(BACKEND.probe(target).resolved or target.text))
-    assert (machine.least_vector_bits, machine.vector_registers) == (bits, registers)
+    assert (machine.min_vector_bits, machine.vector_registers) == (bits, registers)
 
 
 @pytest.mark.parametrize("name", NAMES)

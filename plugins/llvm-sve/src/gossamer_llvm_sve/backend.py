@@ -120,6 +120,6 @@ class ScalableBackend:
             raise ArgumentError(
                 "scalable_cpu.load",
                 f"The kernel '{artifact.signature.entry}' cannot run here. {reason}",
-                hint="Compile it for cpu=generic and a smaller least_vector_bits, or use generic-cpu.",
+                hint="Compile it for cpu=generic and a smaller min_vector_bits, or use generic-cpu.",
             )
         return load_kernel(artifact)

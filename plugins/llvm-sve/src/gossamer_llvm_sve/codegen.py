@@ -39,8 +39,7 @@ def _optimize(module: Module, cpu: ScalableCpu) -> llvm.ModuleRef:
 def _target_info(cpu: ScalableCpu) -> TargetInfo:
     extension = cpu.extension
     least, most = (
-        bits // extension.vscale_bits
-        for bits in (cpu.least_vector_bits, extension.most_vector_bits)
+        bits // extension.vscale_bits for bits in (cpu.min_vector_bits, extension.max_vector_bits)
     )
     return TargetInfo(
         triple=extension.architecture.triple,
@@ -61,8 +60,8 @@ def _target_info(cpu: ScalableCpu) -> TargetInfo:
 def _lowering(cpu: ScalableCpu) -> TargetLowering | None:
     if not cpu.has_sme:
         return None
-    # The length of vectors in streaming mode is independent of `least_vector_bits`.
-    most = cpu.extension.most_vector_bits // cpu.extension.vscale_bits
+    # The length of vectors in streaming mode is independent of `min_vector_bits`.
+    most = cpu.extension.max_vector_bits // cpu.extension.vscale_bits
     return sme_lowering(attributes=(f"vscale_range(1,{most})", '"aarch64_pstate_sm_body"'))
 
 

@@ -21,7 +21,7 @@ _CACHE_OPTIONS = {
 }
 """Options of the caches and cores that rules for schedules read."""
 
-_THREADS, _STREAMING, _LEAST_STREAMING = "threads", "streaming_bits", "least_streaming_bits"
+_THREADS, _STREAMING, _MIN_STREAMING = "threads", "streaming_bits", "min_streaming_bits"
 _EXPECTED_STREAMING_BITS = 256
 """The length of vectors in streaming mode from which outer products pay for all dtypes. The architecture
 allows 128 bits; a target says so if a CPU has them."""
@@ -32,21 +32,21 @@ _ERRORS = "scalable_cpu"
 class ScalableCpu(NamedTuple):
     """A CPU with a vector extension and its `features`, in the order of those of the extension.
 
-    Code relies on vectors of `least_vector_bits`, and the emulator has `vector_bits`. In the streaming mode
-    of SME, rules for schedules expect `least_streaming_bits`, and the emulator has `streaming_bits`.
+    Code relies on vectors of `min_vector_bits`, and the emulator has `vector_bits`. In the streaming mode
+    of SME, rules for schedules expect `min_streaming_bits`, and the emulator has `streaming_bits`.
 
     >>> cpu = cpu_of(Target.parse("llvm-sve:cpu=neoverse-v1"))
-    >>> cpu.model.name, cpu.features, cpu.least_vector_bits, cpu.vector_bits
+    >>> cpu.model.name, cpu.features, cpu.min_vector_bits, cpu.vector_bits
     ('neoverse-v1', ('sve',), 128, 256)
     """
 
     extension: VectorExtension
     model: CpuModel
     features: tuple[str, ...]
-    least_vector_bits: int
+    min_vector_bits: int
     vector_bits: int
     streaming_bits: int
-    least_streaming_bits: int
+    min_streaming_bits: int
 
     @property
     def has_sme(self) -> bool:
@@ -57,11 +57,11 @@ class ScalableCpu(NamedTuple):
     def llvm_features(self) -> str:
         """The features as LLVM takes them.
 
-        >>> cpu_of(Target.parse("llvm-rvv:least_vector_bits=256")).llvm_features
+        >>> cpu_of(Target.parse("llvm-rvv:min_vector_bits=256")).llvm_features
         '+m,+a,+f,+d,+c,+v,+zvl256b'
         """
         length = self.extension.length_feature
-        stated = () if length is None else (length.format(bits=self.least_vector_bits),)
+        stated = () if length is None else (length.format(bits=self.min_vector_bits),)
         names = (*self.extension.base_features, *self.features, *stated)
         return ",".join(f"+{name}" for name in names)
 
@@ -106,27 +106,25 @@ def cpu_of(target: Target) -> ScalableCpu:
     extension = EXTENSIONS[target.backend]
     _require_options(target, extension)
     model = _cpu_model(target, extension)
-    least_vector_bits = _bits(
-        target, "least_vector_bits", extension, default=model.least_vector_bits
-    )
-    if least_vector_bits < model.least_vector_bits:
-        expected = f"at least {model.least_vector_bits}, on which code for {model.name} relies"
-        raise _value_error(target, "least_vector_bits", expected)
-    default = max(model.vector_bits, least_vector_bits)
+    min_vector_bits = _bits(target, "min_vector_bits", extension, default=model.min_vector_bits)
+    if min_vector_bits < model.min_vector_bits:
+        expected = f"at least {model.min_vector_bits}, on which code for {model.name} relies"
+        raise _value_error(target, "min_vector_bits", expected)
+    default = max(model.vector_bits, min_vector_bits)
     vector_bits = _bits(target, "vector_bits", extension, default=default)
-    if vector_bits < least_vector_bits:
+    if vector_bits < min_vector_bits:
         raise ArgumentError(
             "scalable_cpu.vector_bits",
             f"The vectors of '{target.text}' have {vector_bits} bits, "
-            f"and the code may rely on {least_vector_bits}.",
-            hint="Give least_vector_bits= at most the value of vector_bits=.",
+            f"and the code may rely on {min_vector_bits}.",
+            hint="Give min_vector_bits= at most the value of vector_bits=.",
         )
     features = _features(target, extension, cpu_features=model.features)
     streaming_bits = _bits(target, _STREAMING, extension, default=vector_bits)
     is_stated = bool(target.option(_STREAMING))
     expected_bits = streaming_bits if is_stated else _EXPECTED_STREAMING_BITS
-    least_streaming_bits = _bits(target, _LEAST_STREAMING, extension, default=expected_bits)
-    if (is_stated or target.option(_LEAST_STREAMING)) and "sme" not in features:
+    min_streaming_bits = _bits(target, _MIN_STREAMING, extension, default=expected_bits)
+    if (is_stated or target.option(_MIN_STREAMING)) and "sme" not in features:
         raise ArgumentError(
             "scalable_cpu.streaming_bits",
             f"The CPU of '{target.text}' has no streaming mode.",
@@ -136,19 +134,19 @@ def cpu_of(target: Target) -> ScalableCpu:
         extension,
         model,
         features,
-        least_vector_bits,
+        min_vector_bits,
         vector_bits,
         streaming_bits,
-        least_streaming_bits,
+        min_streaming_bits,
     )
 
 
 def _require_options(target: Target, extension: VectorExtension) -> None:
-    streaming = [_STREAMING, _LEAST_STREAMING] if "sme" in extension.features else []
+    streaming = [_STREAMING, _MIN_STREAMING] if "sme" in extension.features else []
     allowed = [
         "cpu",
         "features",
-        "least_vector_bits",
+        "min_vector_bits",
         "vector_bits",
         *streaming,
         *_CACHE_OPTIONS,
@@ -162,18 +160,18 @@ def _require_options(target: Target, extension: VectorExtension) -> None:
 def machine_of_cpu(target: Target) -> Machine:
     """Return the machine of a target: its vectors are scalable, from the least length that code may rely on.
 
-    >>> machine = machine_of_cpu(Target.parse("llvm-sve:least_vector_bits=256,vector_bits=512"))
-    >>> machine.is_scalable, machine.least_vector_bits, machine.vector_registers
+    >>> machine = machine_of_cpu(Target.parse("llvm-sve:min_vector_bits=256,vector_bits=512"))
+    >>> machine.is_scalable, machine.min_vector_bits, machine.vector_registers
     (True, 256, 32)
     """
     described, cpu = machine_of(target), cpu_of(target)
     return replace(
         described,
-        least_vector_bits=cpu.least_vector_bits,
+        min_vector_bits=cpu.min_vector_bits,
         is_scalable=True,
         fixed_vscale=None,
         block_products=SME_BLOCK_PRODUCTS if cpu.has_sme else (),
-        least_product_bits=cpu.least_streaming_bits,
+        min_product_bits=cpu.min_streaming_bits,
     )
 
 
@@ -181,19 +179,19 @@ def explicit_target(target: Target) -> str:
     """Return the target with all options of the CPU, and the caches and cores of a machine on which this
     process runs its kernels.
 
-    >>> explicit_target(Target.parse("llvm-sve:least_vector_bits=256,l2=1048576"))
-    'llvm-sve:cpu=generic,features=sve,least_vector_bits=256,vector_bits=256,l2=1048576'
+    >>> explicit_target(Target.parse("llvm-sve:min_vector_bits=256,l2=1048576"))
+    'llvm-sve:cpu=generic,features=sve,min_vector_bits=256,vector_bits=256,l2=1048576'
     """
     cpu = cpu_of(target)
     options = {
         "cpu": cpu.model.name,
         "features": "+".join(cpu.features),
-        "least_vector_bits": str(cpu.least_vector_bits),
+        "min_vector_bits": str(cpu.min_vector_bits),
         "vector_bits": str(cpu.vector_bits),
     }
     if cpu.has_sme:
         options[_STREAMING] = str(cpu.streaming_bits)
-        options[_LEAST_STREAMING] = str(cpu.least_streaming_bits)
+        options[_MIN_STREAMING] = str(cpu.min_streaming_bits)
     stated = {key: value for key, value in target.options if key in (*_CACHE_OPTIONS, _THREADS)}
     host_options = _host_options() if cpu.extension.is_native else {}
     return Target(target.backend, tuple({**options, **host_options, **stated}.items())).text

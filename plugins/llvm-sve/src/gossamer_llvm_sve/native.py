@@ -20,9 +20,9 @@ def reason_against_cpu(
 
     >>> from gossamer_ir.interchange.records import Target
     >>> from gossamer_llvm_sve.machine import cpu_of
-    >>> cpu = cpu_of(Target.parse("llvm-sve:least_vector_bits=512"))
+    >>> cpu = cpu_of(Target.parse("llvm-sve:min_vector_bits=512"))
     >>> reason_against_cpu(cpu, vector_bits=256, features={"sve"})
-    'The vectors of this CPU have 256 bits, and the code relies on 512 (least_vector_bits=512).'
+    'The vectors of this CPU have 256 bits, and the code relies on 512 (min_vector_bits=512).'
     """
     if vector_bits is None:
         title = cpu.extension.title
@@ -30,9 +30,9 @@ def reason_against_cpu(
     missing = sorted(cpu.required_features - features)
     if missing:
         return f"This CPU lacks {', '.join(missing)}."
-    if cpu.least_vector_bits > vector_bits:
+    if cpu.min_vector_bits > vector_bits:
         return (
             f"The vectors of this CPU have {vector_bits} bits, and the code relies on "
-            f"{cpu.least_vector_bits} (least_vector_bits={cpu.least_vector_bits})."
+            f"{cpu.min_vector_bits} (min_vector_bits={cpu.min_vector_bits})."
         )
     return None

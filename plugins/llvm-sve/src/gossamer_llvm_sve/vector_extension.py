@@ -16,7 +16,7 @@ class CpuModel(NamedTuple):
     name: str
     vector_bits: int
     features: tuple[str, ...]
-    least_vector_bits: int = 128
+    min_vector_bits: int = 128
     others: frozenset[str] = frozenset()
     rarely_emulated: tuple[str, ...] = ()
 
@@ -41,7 +41,7 @@ class VectorExtension(NamedTuple):
     """The scopes of memory that the backend has."""
     vector_lengths: tuple[int, ...]
     """The bits of vectors that a target may give. The emulator has all of them."""
-    most_vector_bits: int
+    max_vector_bits: int
     """The most bits that a vector may have."""
     vscale_bits: int
     """The bits for each unit of LLVM's vscale."""
@@ -96,7 +96,7 @@ SVE = VectorExtension(
     scopes=("local", "fragment"),
     # The architecture no longer permits lengths that are not powers of two.
     vector_lengths=(128, 256, 512, 1024, 2048),
-    most_vector_bits=2048,
+    max_vector_bits=2048,
     vscale_bits=128,
     has_lane_masks=True,
     has_lane_products=True,
@@ -112,13 +112,13 @@ RVV = VectorExtension(
     title="the extension V",
     cpus=(
         CpuModel("generic-rv64", 128, ("v",)),
-        CpuModel("sifive-x280", 512, ("v", "zvfh", "zba", "zbb"), least_vector_bits=512),
+        CpuModel("sifive-x280", 512, ("v", "zvfh", "zba", "zbb"), min_vector_bits=512),
         CpuModel("sifive-p670", 128, ("v", "zba", "zbb", "zbs"), rarely_emulated=("zvbb",)),
         CpuModel(
             "spacemit-x60",
             256,
             ("v", "zvfh", "zba", "zbb", "zbs"),
-            least_vector_bits=256,
+            min_vector_bits=256,
             rarely_emulated=("zicond",),
         ),
     ),
@@ -126,7 +126,7 @@ RVV = VectorExtension(
     scopes=("local",),
     # The architecture permits longer ones, which QEMU 7.2 does not emulate.
     vector_lengths=(128, 256, 512, 1024),
-    most_vector_bits=65536,
+    max_vector_bits=65536,
     vscale_bits=64,
     has_lane_masks=False,
     has_lane_products=False,

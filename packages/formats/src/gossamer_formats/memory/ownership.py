@@ -17,7 +17,7 @@ _views: dict[int, ReferenceType[memoryview]] = {}
 """The views made by this module, by identity. Those that no longer live are removed when there are many:
 functions that are called when one dies take longer."""
 
-_most_views = 1024
+_max_views = 1024
 """The number of views from which those that no longer live are removed."""
 
 
@@ -45,12 +45,12 @@ def adopt_array(array: Array) -> Array:
 
 def _keep(view: memoryview) -> None:
     """Remember a view that this module has made."""
-    global _most_views
-    if len(_views) >= _most_views:
+    global _max_views
+    if len(_views) >= _max_views:
         # Another thread may make a view with the identity of a dead one meanwhile: it is copied when used.
         for number in [number for number, kept in list(_views.items()) if kept() is None]:
             _views.pop(number, None)
-        _most_views = max(1024, 2 * len(_views))
+        _max_views = max(1024, 2 * len(_views))
     _views[id(view)] = ref(view)
 
 

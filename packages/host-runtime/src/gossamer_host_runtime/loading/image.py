@@ -158,7 +158,7 @@ def _needed_veneers(
     if veneers is None:
         return {}
     loaded = [section for section in object_file.sections if section.flags & IN_MEMORY]
-    are_near = sum(map(_most_bytes, loaded)) < veneers.reach
+    are_near = sum(map(_max_bytes, loaded)) < veneers.reach
     needed: dict[int, dict[_Reference, None]] = {}
     for number, rows in object_file.relocations:
         calls = (
@@ -171,7 +171,7 @@ def _needed_veneers(
     return {number: list(references) for number, references in needed.items()}
 
 
-def _most_bytes(section: Section) -> int:
+def _max_bytes(section: Section) -> int:
     return section.size + section.alignment
 
 

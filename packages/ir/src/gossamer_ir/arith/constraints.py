@@ -105,7 +105,7 @@ class Constraints:
         """Return the constraints that contain an atom, most recent first."""
         return reversed(self._about[atom])
 
-    def constant_bound(self, atom: Expr, *, is_least: bool) -> int | None:
+    def constant_bound(self, atom: Expr, *, is_lower: bool) -> int | None:
         """Return the tightest constant bound of an atom, the lower or the upper one; None if there is none.
 
         >>> from gossamer_ir.core.build import index_var
@@ -113,17 +113,17 @@ class Constraints:
         >>> known = Constraints()
         >>> known.add(Affine({i: -2}, 15))  # 2 * i <= 15
         >>> known.add(Affine({n: 1, i: -1}, -1))
-        >>> known.constant_bound(i, is_least=False), known.constant_bound(i, is_least=True)
+        >>> known.constant_bound(i, is_lower=False), known.constant_bound(i, is_lower=True)
         (7, None)
         """
         bounds = [
-            -(form.constant // form.terms[atom]) if is_least else form.constant // -form.terms[atom]
+            -(form.constant // form.terms[atom]) if is_lower else form.constant // -form.terms[atom]
             for form in self._about[atom]
-            if len(form.terms) == 1 and (form.terms[atom] > 0) == is_least
+            if len(form.terms) == 1 and (form.terms[atom] > 0) == is_lower
         ]
-        return (max if is_least else min)(bounds, default=None)
+        return (max if is_lower else min)(bounds, default=None)
 
-    def range_bound(self, atom: Expr, *, is_least: bool) -> Affine | None:
+    def range_bound(self, atom: Expr, *, is_lower: bool) -> Affine | None:
         """Return a bound of an atom, the lower or the upper one, as a constant and a multiple of vscale;
         None if there is none.
 
@@ -131,24 +131,24 @@ class Constraints:
         >>> lane, vector = index_var("lane"), index_var("vector")
         >>> known = Constraints()
         >>> known.add(Affine({VSCALE: 4, lane: -1}, -1))  # lane < 4 * vscale
-        >>> known.range_bound(lane, is_least=False) == Affine({VSCALE: 4}, -1)
+        >>> known.range_bound(lane, is_lower=False) == Affine({VSCALE: 4}, -1)
         True
         >>> known.add(Affine({vector: -1}, 7))
-        >>> known.range_bound(mul(VSCALE, vector), is_least=False) == Affine({VSCALE: 7}, 0)
+        >>> known.range_bound(mul(VSCALE, vector), is_lower=False) == Affine({VSCALE: 7}, 0)
         True
         """
         if atom == VSCALE:
             return Affine({atom: 1}, 0)
-        constant = self.constant_bound(atom, is_least=is_least)
+        constant = self.constant_bound(atom, is_lower=is_lower)
         if constant is not None:
             return Affine({}, constant)
         factors = factors_of(atom)
         others = [factor for factor in factors if factor != VSCALE]
         if len(factors) == 2 and len(others) == 1:
-            constant = self.constant_bound(others[0], is_least=is_least)
+            constant = self.constant_bound(others[0], is_lower=is_lower)
             # Times vscale, which is positive, a lower bound stays a lower one.
             return None if constant is None else Affine({VSCALE: constant} if constant else {}, 0)
-        sign = 1 if is_least else -1
+        sign = 1 if is_lower else -1
         for form in self._about[atom]:
             if form.terms.keys() == {atom, VSCALE} and form.terms[atom] == sign:
                 return Affine({VSCALE: -sign * form.terms[VSCALE]}, -sign * form.constant)

@@ -134,7 +134,7 @@ class Eliminator:
         """
         least = Affine({}, goal.constant)
         for atom, coefficient in goal.terms.items():
-            bound = self.constraints.range_bound(atom, is_least=coefficient > 0)
+            bound = self.constraints.range_bound(atom, is_lower=coefficient > 0)
             if bound is None:
                 return False
             least = combine(least, bound, coefficient)
@@ -237,7 +237,7 @@ class Eliminator:
         # ones lose less, and a bound that was lost cannot be regained deeper in the search.
         if any(self._search(rest, depth - 1) for rest in self._without_factor(atom, goal)):
             return True
-        if self._holds_in(cases_of(atom, is_least=is_positive), goal, atom, depth):
+        if self._holds_in(cases_of(atom, is_lower=is_positive), goal, atom, depth):
             return True
         if self._follows(self._inequalities.about(atom, goal), goal, atom, depth):
             return True
@@ -245,7 +245,7 @@ class Eliminator:
             return True
         # The other extreme last: for a maximum with a positive coefficient, the goal must hold on
         # both sides of a case distinction, which doubles the work.
-        sides = cases_of(atom, is_least=not is_positive) if isinstance(atom, Binary) else ()
+        sides = cases_of(atom, is_lower=not is_positive) if isinstance(atom, Binary) else ()
         return self._holds_in(sides, goal, atom, depth)
 
     def _follows(self, premises: Iterable[Affine], goal: Affine, atom: Expr, depth: int) -> bool:

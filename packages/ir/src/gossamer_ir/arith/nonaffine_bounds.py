@@ -30,19 +30,19 @@ ConditionalBound: TypeAlias = tuple[Expr, Expr]
 """A condition, and a bound of an atom where the condition holds."""
 
 
-def cases_of(atom: Expr, *, is_least: bool) -> tuple[ConditionalBound, ...]:
+def cases_of(atom: Expr, *, is_lower: bool) -> tuple[ConditionalBound, ...]:
     """Return cases that together are exhaustive, each with the least (or the greatest) value of an atom in
     it; empty if no such values are known."""
     match atom:
         case Search(kind="exact"):
             # A miss is -1, which is below any position, so the greatest value needs both cases.
             absent = (TRUE, index(-1))
-            return (absent,) if is_least else (absent, (TRUE, sub(atom.end, ONE)))
+            return (absent,) if is_lower else (absent, (TRUE, sub(atom.end, ONE)))
         case Search():
             begin = (TRUE, atom.begin)
-            return (begin,) if is_least else (begin, (TRUE, atom.end))
+            return (begin,) if is_lower else (begin, (TRUE, atom.end))
         case Binary(op="min" | "max"):
-            return _sides(atom) if is_least == (atom.op == "min") else ()
+            return _sides(atom) if is_lower == (atom.op == "min") else ()
         # Exact in both cases, so both the least and the greatest value are these.
         case Select() | IfThenElse():
             opposite = Unary("not", atom.condition)

@@ -242,8 +242,8 @@ def size_class(rows: int, columns: int, nnz: int) -> tuple[int, int, int]:
         shift = quarters.bit_length() - 3
         quarters = quarters >> shift << shift
     # 0 for 0: the shift by -1 that it would need is an error.
-    least_columns = columns and 1 << columns.bit_length() - 1
-    return rows and max(4, 1 << rows.bit_length() - 1), least_columns, quarters
+    min_columns = columns and 1 << columns.bit_length() - 1
+    return rows and max(4, 1 << rows.bit_length() - 1), min_columns, quarters
 
 
 MemorySpace: TypeAlias = Literal["host", "global"]

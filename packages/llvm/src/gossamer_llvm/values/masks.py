@@ -74,7 +74,7 @@ def lane_mask(emitter: FunctionEmitter, node: Compare) -> Value | None:
         if not is_nonnegative(emitter, ramp.base):
             base, bound = index_constant(0), _rest(emitter, base, bound)
         return active_lane_mask(emitter, base, bound, dtype_of(node))
-    left, right, most = literal_value(base), literal_value(bound), _most_lanes(ramp)
+    left, right, most = literal_value(base), literal_value(bound), _max_lanes(ramp)
     # All lanes or none: the caller then emits a plain access or nothing.
     if left is not None and right is not None and not left < right < left + most:
         return ON if right > left else OFF
@@ -124,10 +124,10 @@ def is_ascending(emitter: FunctionEmitter, ramp: Ramp) -> bool:
     """Return whether no lane of a ramp with stride 1 wraps."""
     if emitter.info.overflow is None:
         return False
-    return emitter.info.overflow.bound(ramp.base) + _most_lanes(ramp) <= MAX_INT64
+    return emitter.info.overflow.bound(ramp.base) + _max_lanes(ramp) <= MAX_INT64
 
 
-def _most_lanes(ramp: Ramp) -> int:
+def _max_lanes(ramp: Ramp) -> int:
     return ramp.lanes.count * (MAX_VSCALE if ramp.lanes.scalable else 1)
 
 

@@ -36,10 +36,10 @@ loop, as they were before this pass."""
     without=("blocks",),
     after={"unroll_loops": "equal loads of several copies share a register and count once"},
 )
-def hoist_invariant_loads(module: Module, *, most_vectors: int = DEFAULT_KEPT_VECTORS) -> Module:
+def hoist_invariant_loads(module: Module, *, max_vectors: int = DEFAULT_KEPT_VECTORS) -> Module:
     """Load vectors before the outermost serial loop in which they are invariant.
 
-    Nothing is hoisted out of a loop with more than `most_vectors` such loads, for which there would not be
+    Nothing is hoisted out of a loop with more than `max_vectors` such loads, for which there would not be
     enough registers. It runs after vectorization and unrolling. Only loads of consecutive elements are
     hoisted that the function does not write and that are in bounds whenever the loop has an iteration.
 
@@ -59,21 +59,21 @@ def hoist_invariant_loads(module: Module, *, most_vectors: int = DEFAULT_KEPT_VE
                 if P[i] > 0:
                     Y[T.ramp(i * 8, 1, 8)] = X_kept
     """
-    return map_functions(module, lambda function: _hoist_function(function, most_vectors))
+    return map_functions(module, lambda function: _hoist_function(function, max_vectors))
 
 
-def _hoist_function(function: Function, most_vectors: int) -> Function:
+def _hoist_function(function: Function, max_vectors: int) -> Function:
     if Ramp not in types_in(function):
         return function
-    return with_body(function, _LoadHoister(function, most_vectors).body(function.body))
+    return with_body(function, _LoadHoister(function, max_vectors).body(function.body))
 
 
 class _LoadHoister(SerialLoopVisitor):
     """Hoists the loads of one function."""
 
-    def __init__(self, function: Function, most_vectors: int) -> None:
+    def __init__(self, function: Function, max_vectors: int) -> None:
         super().__init__(function)
-        self._most_vectors = most_vectors
+        self._max_vectors = max_vectors
 
     def serial_loop(self, loop: For) -> Stmts:
         lets = {**self._lets(loop), **self._row_lets(loop)}
@@ -95,7 +95,7 @@ class _LoadHoister(SerialLoopVisitor):
         return (
             {load: self._let(load) for load in hoisted}
             # All or none: the loads are not ranked by benefit.
-            if len(hoisted) <= self._most_vectors
+            if len(hoisted) <= self._max_vectors
             else {}
         )
 

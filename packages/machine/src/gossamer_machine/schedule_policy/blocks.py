@@ -32,7 +32,7 @@ def are_columns_lanes(height: int, width: int, machine: Machine) -> bool:
     """Return whether the columns of a block are lanes of a product with a vector: there are enough of them,
     and the sums of all rows are in registers.
 
-    >>> narrow = Machine(least_vector_bits=256, vector_registers=16)
+    >>> narrow = Machine(min_vector_bits=256, vector_registers=16)
     >>> [are_columns_lanes(size, size, narrow) for size in (2, 8, 16)]
     [False, True, False]
     """
@@ -55,7 +55,7 @@ def fits_registers(rows: int, width: int, *, vectors: int, machine: Machine) -> 
     """Return whether registers hold the sums of a tile of `width` of all `vectors`, and the masks of the last
     one. Without mask registers, each vector of it that may be empty takes a register.
 
-    >>> narrow = Machine(least_vector_bits=256, vector_registers=16)
+    >>> narrow = Machine(min_vector_bits=256, vector_registers=16)
     >>> [fits_registers(4, 3, vectors=vectors, machine=narrow) for vectors in (12, 16)]
     [True, False]
     """
@@ -66,10 +66,10 @@ def fits_registers(rows: int, width: int, *, vectors: int, machine: Machine) -> 
 def load_cost(machine: Machine) -> int:
     """Return the cost of a vector of the dense operand, in multiply-adds.
 
-    >>> load_cost(Machine()), load_cost(Machine(least_vector_bits=256))
+    >>> load_cost(Machine()), load_cost(Machine(min_vector_bits=256))
     (6, 3)
     """
-    is_line = machine.is_scalable or machine.least_vector_bits >= LINE_BYTES * 8
+    is_line = machine.is_scalable or machine.min_vector_bits >= LINE_BYTES * 8
     return LOAD_COST if is_line else LOAD_COST // 2
 
 
@@ -87,7 +87,7 @@ def block_tile(height: int, vectors: int, machine: Machine) -> BlockTile:
 
     >>> block_tile(8, 8, Machine()), block_tile(8, 12, Machine()), block_tile(4, 8, Machine())
     (BlockTile(rows=8, tiles=4), BlockTile(rows=8, tiles=4), BlockTile(rows=4, tiles=2))
-    >>> block_tile(16, 16, Machine(least_vector_bits=256, vector_registers=16))
+    >>> block_tile(16, 16, Machine(min_vector_bits=256, vector_registers=16))
     BlockTile(rows=4, tiles=8)
     """
     budget = max_sums(machine)

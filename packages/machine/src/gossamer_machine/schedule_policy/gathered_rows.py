@@ -38,16 +38,16 @@ class PrefetchThresholds(msgspec.Struct, frozen=True):
     """Limits of prefetching: the minimum bytes of a row, the minimum size of the operand as a multiple of a
     core's private cache, and whether it pays for rows to which vectors are aligned, too."""
 
-    least_row: int
-    least_operand: float
+    min_row: int
+    min_operand: float
     has_alignment: bool = False
 
     def operand_bytes(self, machine: Machine) -> int:
         """Return the minimum bytes of the operand on some machine."""
-        return int(self.least_operand * machine.private_cache)
+        return int(self.min_operand * machine.private_cache)
 
 
-PREFETCH = PrefetchThresholds(least_row=128, least_operand=2)
+PREFETCH = PrefetchThresholds(min_row=128, min_operand=2)
 """Limits of prefetching: an operand of this size exceeds the private caches of a core (measured in products
 with a dense matrix: 1.1 to 1.6 times faster from there to beyond the shared cache, and 0.85 below; in SDDMM
 on graphs: 1.1 to 1.4 times faster). Rows of a single cache line are found without (0.9 to 1.2 times as
@@ -79,29 +79,31 @@ def row_loads(
     vectors, rest = divmod(features, machine.lanes(dtype))
     row_bytes = features * DType.parse(dtype).bits // 8
     operand = stats.columns * row_bytes
-    least = least_aligned(machine, rows=rows, operand=operand, stats=stats)
+    least = min_aligned_for_rows(machine, rows=rows, operand=operand, stats=stats)
     is_whole = not rest and least is not None and vectors >= least and not machine.is_scalable
     if is_whole and operand <= largest_aligned(machine, stats):
         return RowLoads(is_aligned=True, prefetched_tiles=0)
-    if row_bytes < PREFETCH.least_row or operand < PREFETCH.operand_bytes(machine):
+    if row_bytes < PREFETCH.min_row or operand < PREFETCH.operand_bytes(machine):
         return RowLoads(is_aligned=False, prefetched_tiles=0)
     return RowLoads(is_aligned=False, prefetched_tiles=-(-vectors // PREFETCHED_VECTORS))
 
 
-def least_aligned(machine: Machine, *, rows: int, operand: int, stats: Stats | None) -> int | None:
+def min_aligned_for_rows(
+    machine: Machine, *, rows: int, operand: int, stats: Stats | None
+) -> int | None:
     """Return the minimum number of feature vectors for aligned loads to pay in sums of `rows` rows that share
     the gathered row of an operand with this many bytes; None if they never do.
 
-    >>> [least_aligned(Machine(), rows=rows, operand=1 << 20, stats=None) for rows in (1, 2)]
+    >>> [min_aligned_for_rows(Machine(), rows=rows, operand=1 << 20, stats=None) for rows in (1, 2)]
     [1, 2]
     >>> matrix = Stats(rows=4096, columns=4096, nnz=56 * 4096, longest_row=64, empty_rows=0)
-    >>> narrow = Machine(least_vector_bits=256, private_cache=1 << 19)
-    >>> [least_aligned(narrow, rows=1, operand=size, stats=matrix) for size in (1 << 18, 1 << 19)]
+    >>> narrow = Machine(min_vector_bits=256, private_cache=1 << 19)
+    >>> [min_aligned_for_rows(narrow, rows=1, operand=size, stats=matrix) for size in (1 << 18, 1 << 19)]
     [11, 8]
     """
     if rows > 1:
         return min_aligned(machine)
-    least = least_of_sums(machine)
+    least = min_aligned_in_sums(machine)
     is_long = stats is not None and stats.mean_row >= MANY_ALIGNED_LOADS
     if least is None or not is_long or operand < machine.private_cache:
         return least
@@ -119,17 +121,17 @@ def min_aligned(machine: Machine) -> int | None:
     0.92; with 8 vectors 0.76 to 1.45 and 1.0; with 12 and 16 vectors 0.87 to 1.46 and 0.83 to 1.02.) In
     narrower vectors each masked lane would be a branch.
 
-    >>> [min_aligned(Machine(least_vector_bits=bits)) for bits in (512, 256, 128)]
+    >>> [min_aligned(Machine(min_vector_bits=bits)) for bits in (512, 256, 128)]
     [2, 11, None]
     """
     if not machine.has_masked_loads:
         return None
     added = 1 if machine.has_mask_registers else 1 + MASKED_VECTORS * MASK_OPERATIONS
-    vectors_in_line = max(1, LINE_BYTES * 8 // machine.least_vector_bits)
+    vectors_in_line = max(1, LINE_BYTES * 8 // machine.min_vector_bits)
     return added * vectors_in_line + 1
 
 
-def least_of_sums(machine: Machine) -> int | None:
+def min_aligned_in_sums(machine: Machine) -> int | None:
     """Return the minimum number of feature vectors for aligned loads to pay in sums of gathered rows; None if
     they never do.
 
@@ -137,7 +139,7 @@ def least_of_sums(machine: Machine) -> int | None:
     (measured on Emerald Rapids: 1.05 to 1.25 times faster on rows of 4 elements, 1.25 to 1.4 on rows of 30
     and 80; products of gathered rows, as in SDDMM, 0.9 to 1.0).
     """
-    return 1 if machine.least_vector_bits == LINE_BYTES * 8 else min_aligned(machine)
+    return 1 if machine.min_vector_bits == LINE_BYTES * 8 else min_aligned(machine)
 
 
 def largest_aligned(machine: Machine, stats: Stats | None) -> int:

@@ -59,7 +59,7 @@ def are_lanes(machine: Machine, stats: Stats) -> bool:
     (True, False)
     """
     most = MEAN_ROW_IN_LANE[machine.gathers]
-    if machine.gathers != "fast" and machine.least_vector_bits < WINDOW_BITS:
+    if machine.gathers != "fast" and machine.min_vector_bits < WINDOW_BITS:
         return False
     longest = min(MAX_ROW_IN_LANE, SPREAD * stats.mean_row)
     return stats.mean_row <= most and stats.longest_row <= longest

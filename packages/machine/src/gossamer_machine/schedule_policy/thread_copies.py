@@ -49,7 +49,7 @@ MIN_BUSY = 0.8
 def packed_vectors(dtype: str, machine: Machine) -> int:
     """Return the number of vectors of a row of a packed tile.
 
-    >>> narrow = Machine(least_vector_bits=128, vector_registers=16)
+    >>> narrow = Machine(min_vector_bits=128, vector_registers=16)
     >>> [packed_vectors("float32", machine) for machine in (Machine(), narrow)]
     [4, 8]
     """
@@ -74,7 +74,7 @@ def thread_tile_packing(features: int, dtype: str, machine: Machine, stats: Stat
         stats,
         uses=MANY_USES if is_long else GRAPH_USES,
         operand=operand,
-        least=int(machine.private_cache * least_operand(stats.mean_row)),
+        least=int(machine.private_cache * min_operand(stats.mean_row)),
         copy=operand // max(1, tiles),
         room=machine.shared_cache // COPY_DIVISOR,
     )
@@ -87,10 +87,10 @@ def thread_tile_packing(features: int, dtype: str, machine: Machine, stats: Stat
     )
 
 
-def least_operand(mean_row: float) -> float:
+def min_operand(mean_row: float) -> float:
     """Return the minimum size of an operand for packing to pay, as a multiple of the private cache.
 
-    >>> [least_operand(mean_row) for mean_row in (80, 48, 32, 8)]
+    >>> [min_operand(mean_row) for mean_row in (80, 48, 32, 8)]
     [1.0, 1.7777777777777777, 4.0, 4.0]
     """
     shorter = max(1.0, LONG_PACKED_ROW / max(mean_row, 1.0))

@@ -7,7 +7,7 @@ import pytest
 from gossamer_machine import Machine
 from gossamer_schedule.rules.decisions.gather_tiling import tiles_of
 
-SCALABLE = Machine(least_vector_bits=128, is_scalable=True)
+SCALABLE = Machine(min_vector_bits=128, is_scalable=True)
 
 
 @pytest.mark.parametrize(
@@ -32,6 +32,6 @@ def test_tiles_of_scalable_vectors(features, dtype, vectors, factor):
 
 
 def test_registers_limit_the_vectors_of_a_tile():
-    few = Machine(least_vector_bits=128, is_scalable=True, vector_registers=8)
+    few = Machine(min_vector_bits=128, is_scalable=True, vector_registers=8)
     tiles, _ = tiles_of(128, "float32", machine=few, is_aligned=False, is_prefetched=False)
     assert tiles.vectors == 4

@@ -7,7 +7,11 @@ from msgspec.structs import replace
 
 from gossamer_ir.interchange.records import Stats
 from gossamer_machine import Machine
-from gossamer_machine.schedule_policy.gathered_rows import PREFETCH, least_of_sums, min_aligned
+from gossamer_machine.schedule_policy.gathered_rows import (
+    PREFETCH,
+    min_aligned,
+    min_aligned_in_sums,
+)
 from gossamer_schedule.rules.analysis.gathers import Gather
 from gossamer_schedule.rules.decisions.alignment import row_alignment_verdict
 from gossamer_schedule.rules.decisions.gather_tiling import gather_tiling, tiles_of
@@ -24,7 +28,7 @@ from gossamer_schedule.rules.decisions.tile_loops import tile_loop
 from gossamer_schedule.rules.steps.vector_loops import VectorTiles, tiles_holding
 
 MACHINE = Machine(private_cache=1 << 20, shared_cache=16 << 20, gathers="fast", cores=2)
-NARROW = replace(MACHINE, least_vector_bits=256, vector_registers=16)
+NARROW = replace(MACHINE, min_vector_bits=256, vector_registers=16)
 
 
 def gather(features, *, operand="B_data", dtype="float32"):
@@ -74,7 +78,7 @@ def test_aligned_rows_have_a_number_of_vectors_within_limits(vectors, is_aligned
 
 
 def test_a_vector_of_a_cache_line_is_aligned_by_itself():
-    assert (least_of_sums(MACHINE), least_of_sums(NARROW)) == (1, min_aligned(NARROW))
+    assert (min_aligned_in_sums(MACHINE), min_aligned_in_sums(NARROW)) == (1, min_aligned(NARROW))
 
 
 # Half of the vectors of 256 bits cross a line, and masks take vector registers.
@@ -88,7 +92,7 @@ def test_a_vector_of_a_cache_line_is_aligned_by_itself():
     ],
 )
 def test_narrow_vectors_are_aligned_to_long_rows_only(features, bits, reason):
-    machine = replace(MACHINE, least_vector_bits=bits)
+    machine = replace(MACHINE, min_vector_bits=bits)
     tiling = gather_tiling(gather(features), machine, stats=None, has_cacheable_accumulators=True)
     require(tiling.aligning, reason)
 

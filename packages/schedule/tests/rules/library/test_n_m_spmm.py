@@ -14,7 +14,7 @@ from gossamer_machine import Machine
 from gossamer_schedule import replay
 from gossamer_schedule.rules import schedule_report
 
-SCALABLE = Machine(least_vector_bits=128, is_scalable=True, fixed_vscale=None)
+SCALABLE = Machine(min_vector_bits=128, is_scalable=True, fixed_vscale=None)
 
 
 CPU = Machine()

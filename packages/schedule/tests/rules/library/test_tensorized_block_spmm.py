@@ -38,7 +38,7 @@ def product(a: T.handle, b: T.handle, c: T.handle,
 """
 PRODUCT = Intrinsic("product", TEXT, TEXT)
 MACHINE = Machine(
-    least_vector_bits=128,
+    min_vector_bits=128,
     is_scalable=True,
     fixed_vscale=None,
     block_products=(("float32", "product"),),
@@ -115,7 +115,7 @@ def test_short_vectors_multiply_without_matrix_registers(dtype, bits, is_used):
     if dtype == "float16":
         for element in ("A[io, jo, ii, ji]", "B[jo, ji, k]"):
             text = text.replace(element, f'T.cast({element}, "float32")')
-    machine = replace(MACHINE, block_products=((dtype, "product"),), least_product_bits=bits)
+    machine = replace(MACHINE, block_products=((dtype, "product"),), min_product_bits=bits)
     assert (rule_of(program(text), machine) == "tensorized_block_spmm") == is_used
 
 

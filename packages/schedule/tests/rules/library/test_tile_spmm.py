@@ -328,7 +328,7 @@ def test_unusual_widths(width, features):
 
 @pytest.mark.parametrize("features", [1, 128])
 def test_scalable_vectors_have_tiles_whose_rows_are_not_packed(features):
-    scalable = Machine(least_vector_bits=256, is_scalable=True, fixed_vscale=None)
+    scalable = Machine(min_vector_bits=256, is_scalable=True, fixed_vscale=None)
     report = schedule_report(sized(COORDINATE, features=features, width=6), scalable)
     factors = [step.args["factors"] for step in report.schedule.loop if step.op == "split"]
     assert "4 * T.vscale()" in {factor for each in factors for factor in each}
@@ -339,7 +339,7 @@ def test_scalable_vectors_have_tiles_whose_rows_are_not_packed(features):
 
 def test_vectors_of_the_least_length_have_a_version_of_their_own():
     """Packed rows take fewer instructions there."""
-    scalable = Machine(least_vector_bits=128, is_scalable=True, fixed_vscale=None)
+    scalable = Machine(min_vector_bits=128, is_scalable=True, fixed_vscale=None)
     report = schedule_report(sized(COORDINATE, features=128, width=6), scalable)
     steps = report.schedule.loop
     assert [step.args["condition"] for step in steps if step.op == "loop_version"] == [

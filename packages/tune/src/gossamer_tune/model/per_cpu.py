@@ -21,7 +21,7 @@ class PerCpu(NamedTuple, Generic[_Cost]):
     of the matrices, they reduced the misses of the other half by half.
 
     >>> cost = PerCpu(1.0, 2.0, 3.0)
-    >>> machines = Machine(gathers="fast"), Machine(), Machine(least_vector_bits=256)
+    >>> machines = Machine(gathers="fast"), Machine(), Machine(min_vector_bits=256)
     >>> [cost.on(machine) for machine in machines]
     [1.0, 2.0, 3.0]
     """

@@ -43,7 +43,7 @@ def choose_cpu_form(
 ) -> FormChoice:
     """Return the form that the model expects to be the fastest. Sizes may be unknown (None).
 
-    >>> machine = Machine(least_vector_bits=512, private_cache=2 << 20)
+    >>> machine = Machine(min_vector_bits=512, private_cache=2 << 20)
     >>> choose_cpu_form("float32", columns=1024, features=200, is_tensor=True, machine=machine).form
     'dense'
     >>> choose_cpu_form("float32", columns=64, features=64, is_tensor=True, machine=machine).form

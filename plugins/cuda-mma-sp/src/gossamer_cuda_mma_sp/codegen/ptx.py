@@ -37,7 +37,7 @@ def device_text(module: Module, gpu: Gpu) -> str:
     architecture = gpu.architecture
     lowering = nvptx_lowering(
         has_async_copies=architecture.has_async_copies,
-        most_shared_bytes=architecture.block_memory,
+        max_shared_bytes=architecture.block_memory,
     )
     return emit_llvm_ir(
         kernels_of(module), target_info=_target_info(gpu), lowering=lowering, script=script

@@ -54,7 +54,7 @@ DRIVER_FUNCTIONS: dict[str, tuple[str, tuple[Any, ...], tuple[Any, ...]]] = {
 """For each function the symbol of the library, the types of what it stores at pointers, which come first, and
 those of its other parameters. All return a status."""
 
-_MOST_NAME_BYTES = 256
+_MAX_NAME_BYTES = 256
 
 
 class CtypesCalls:
@@ -77,8 +77,8 @@ class CtypesCalls:
 
     def device_name(self, device: int) -> str:
         """Return the name of a device."""
-        text = ctypes.create_string_buffer(_MOST_NAME_BYTES)
-        status = self._library.cuDeviceGetName(text, _MOST_NAME_BYTES, device)
+        text = ctypes.create_string_buffer(_MAX_NAME_BYTES)
+        status = self._library.cuDeviceGetName(text, _MAX_NAME_BYTES, device)
         self._require("cuDeviceGetName", status)
         return text.value.decode()
 
@@ -113,7 +113,7 @@ class BindingsCalls:
 
     def device_name(self, device: Any) -> str:
         """Return the name of a device."""
-        text: bytes = self("cuDeviceGetName", _MOST_NAME_BYTES, device)
+        text: bytes = self("cuDeviceGetName", _MAX_NAME_BYTES, device)
         return text.partition(b"\0")[0].decode()
 
     def _require(self, name: str, status: Any) -> None:

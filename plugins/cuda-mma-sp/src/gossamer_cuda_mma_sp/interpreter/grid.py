@@ -38,7 +38,7 @@ _CONTROL = _IN_WARPS | {"bra", "ret", "exit", "bar", "barrier"}
 """The instructions after which threads go on elsewhere, end or wait."""
 _GRID_INSTRUCTIONS = _CONTROL | {"trap"}
 """The instructions that this module executes."""
-_MOST_LANES = 1 << 16
+_MAX_LANES = 1 << 16
 """The most threads that run at the same time; of a larger grid, groups of blocks run one after another."""
 
 
@@ -54,7 +54,7 @@ def run_grid(
     `DeviceFaultError` for what a device may not survive."""
     per_block, blocks = int(np.prod(block)), int(np.prod(grid))
     tracked = TrackedMemory("global", memory.bytes, memory.is_allocated, memory.is_written)
-    at_once, conflicts = max(1, _MOST_LANES // per_block), 0
+    at_once, conflicts = max(1, _MAX_LANES // per_block), 0
     with np.errstate(all="ignore"):
         for first in range(0, blocks, at_once):
             chosen = np.arange(first, min(first + at_once, blocks))

@@ -131,7 +131,7 @@ def compare_values(name: str, a: LaneValues, b: LaneValues) -> LaneValues:
     return COMPARISON_OPERATIONS[name.removesuffix("u")](a, b) | (a != a) | (b != b)
 
 
-def least_or_greatest(name: str, a: LaneValues, b: LaneValues, *, keeps_nan: bool) -> LaneValues:
+def min_or_max(name: str, a: LaneValues, b: LaneValues, *, keeps_nan: bool) -> LaneValues:
     """Return the `min` or `max` of two values. Unless it keeps NaN, the result is the other value."""
     if a.dtype.kind != "f":
         return np.minimum(a, b) if name == "min" else np.maximum(a, b)

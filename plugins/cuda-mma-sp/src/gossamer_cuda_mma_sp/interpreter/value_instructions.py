@@ -13,7 +13,7 @@ from gossamer_cuda_mma_sp.interpreter.operations import (
     compare_values,
     convert_values,
     fused_multiply_add,
-    least_or_greatest,
+    min_or_max,
     round_values_to_tf32,
 )
 from gossamer_cuda_mma_sp.interpreter.program import Instruction
@@ -102,7 +102,7 @@ def keep_extreme(threads: GridThreads, instruction: Instruction, lanes: LaneNumb
     """Keep the less or the greater of two operands."""
     a, b = _inputs(threads, instruction, lanes, count=2)
     keeps_nan = "NaN" in instruction.suffixes
-    value = least_or_greatest(instruction.name, a, b, keeps_nan=keeps_nan)
+    value = min_or_max(instruction.name, a, b, keeps_nan=keeps_nan)
     threads.registers.write(instruction.operands[0], value, lanes)
 
 

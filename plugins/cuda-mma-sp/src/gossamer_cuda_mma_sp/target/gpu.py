@@ -144,7 +144,7 @@ def machine_of_gpu(target: Target) -> Machine:
         multiprocessors=gpu.multiprocessors,
     )
     return Machine(
-        least_vector_bits=128,
+        min_vector_bits=128,
         vector_registers=0,
         cores=gpu.multiprocessors,
         fixed_vscale=None,

@@ -21,7 +21,7 @@ from gossamer_formats.descriptions.csr import csr
 from gossamer_formats.storage import Storage
 from gossamer_machine.machine import Machine
 
-MACHINE = Machine(least_vector_bits=256)
+MACHINE = Machine(min_vector_bits=256)
 
 LANES = 8
 """The number of pairs of elements that this machine compares at once."""

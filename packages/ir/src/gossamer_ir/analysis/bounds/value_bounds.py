@@ -252,7 +252,7 @@ class ValueBounds:
                 # all factors together.
                 return lhs * rhs if lhs * rhs < limit else self.product_bound(factors_of(expr))
             case "floordiv":
-                divisor = max(self._least_of(expr.rhs), 1)
+                divisor = max(self._lower_bound_of(expr.rhs), 1)
                 # Rounded up: -7 // 2 is -4.
                 return -(-lhs // divisor)
             case "shr":
@@ -272,14 +272,14 @@ class ValueBounds:
     def _are_nonnegative(self, expr: Binary) -> bool:
         return self.is_nonnegative(expr.lhs) and self.is_nonnegative(expr.rhs)
 
-    def _least_of(self, expr: Expr) -> int:
+    def _lower_bound_of(self, expr: Expr) -> int:
         """Return a lower bound of the absolute value of a constant or of a number of lanes, 0 of others."""
         match expr:
             case VScale():
                 return 1
             # A product that wraps around may be any number.
             case Binary(op="mul", lhs=lhs, rhs=rhs) if self._fits(lhs, rhs, dtype_of(expr)):
-                return self._least_of(lhs) * self._least_of(rhs)
+                return self._lower_bound_of(lhs) * self._lower_bound_of(rhs)
         return abs(integer_value(expr) or 0)
 
     def _fits(self, lhs: Expr, rhs: Expr, dtype: str) -> bool:

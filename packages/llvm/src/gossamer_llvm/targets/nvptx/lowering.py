@@ -46,10 +46,10 @@ WARP_EMITTERS: dict[type[WarpInstruction], Callable[[FunctionEmitter, For, Any],
 
 @typed
 def nvptx_lowering(
-    *, has_async_copies: bool, most_shared_bytes: int = STATIC_SHARED_BYTES
+    *, has_async_copies: bool, max_shared_bytes: int = STATIC_SHARED_BYTES
 ) -> TargetLowering:
     """Return the lowering for a GPU; `has_async_copies` if it copies to shared memory while its threads go
-    on (sm_80 and later). A block may have `most_shared_bytes` of shared memory; what is more than the static
+    on (sm_80 and later). A block may have `max_shared_bytes` of shared memory; what is more than the static
     memory that all GPUs have is dynamic.
 
     >>> For in nvptx_lowering(has_async_copies=False).stmts
@@ -62,7 +62,7 @@ def nvptx_lowering(
     }
     return TargetLowering(
         stmts={
-            Allocate: shared_allocations(most_shared_bytes),
+            Allocate: shared_allocations(max_shared_bytes),
             Barrier: emit_barrier,
             For: _emit_for,
             Shuffle: emit_shuffle,

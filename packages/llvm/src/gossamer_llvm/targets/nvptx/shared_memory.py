@@ -42,27 +42,27 @@ class SharedMemory(msgspec.Struct, frozen=True):
     size: int
 
 
-def shared_allocations(most_bytes: int) -> LowerStmt:
+def shared_allocations(max_bytes: int) -> LowerStmt:
     """Return the lowering of allocations for GPUs whose blocks have so many bytes of shared memory."""
 
     def allocate_shared(emitter: FunctionEmitter, node: Allocate) -> bool:
         if node.buffer.scope != "shared":
             return False
-        _allocate(emitter, node.buffer, most_bytes)
+        _allocate(emitter, node.buffer, max_bytes)
         return True
 
     return allocate_shared
 
 
-def _allocate(emitter: FunctionEmitter, buffer: Buffer, most_bytes: int) -> None:
+def _allocate(emitter: FunctionEmitter, buffer: Buffer, max_bytes: int) -> None:
     kernel = emitter.state(KernelState)
     emitter.module.require_dtype(buffer.dtype)
     alignment = _alignment(has_warpgroups=kernel.has_warpgroups)
     size, offset = _buffer_size(buffer), _align_up(kernel.shared_bytes, alignment)
-    if size is None or offset + size > most_bytes:
+    if size is None or offset + size > max_bytes:
         raise UnsupportedError(
             "llvm.shared",
-            f"The shared memory of a kernel with '{buffer.name}' exceeds {most_bytes} bytes, or "
+            f"The shared memory of a kernel with '{buffer.name}' exceeds {max_bytes} bytes, or "
             "has no constant size.",
             hint="Give its buffers smaller constant shapes.",
         )

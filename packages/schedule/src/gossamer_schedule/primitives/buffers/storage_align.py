@@ -108,7 +108,7 @@ def _required_padded_extent(buffer: Buffer, dimension: int, *, factor: int, offs
     constant_product = prod(size for size in inner if size is not None)
     count = integer_value(extent)
     if count is not None and None not in inner:
-        padding = _least_padding(count, constant_product, factor=factor, offset=offset)
+        padding = _min_padding(count, constant_product, factor=factor, offset=offset)
         if padding is not None:
             return index(count + padding)
     # With a symbolic extent the padding depends on it, so that the new extent is rounded up at run time.
@@ -125,12 +125,12 @@ def _required_padded_extent(buffer: Buffer, dimension: int, *, factor: int, offs
     )
 
 
-def _least_padding(count: int, size: int, *, factor: int, offset: int) -> int | None:
+def _min_padding(count: int, size: int, *, factor: int, offset: int) -> int | None:
     """Return the smallest n such that `(count + n) * size` is a multiple of `factor`, plus `offset`.
 
     None if this linear congruence has no solution.
 
-    >>> _least_padding(30, 4, factor=16, offset=8), _least_padding(30, 4, factor=16, offset=1)
+    >>> _min_padding(30, 4, factor=16, offset=8), _min_padding(30, 4, factor=16, offset=1)
     (0, None)
     """
     shared = gcd(size, factor)

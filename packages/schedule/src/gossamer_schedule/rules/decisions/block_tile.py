@@ -51,7 +51,7 @@ def best_tile(pattern: BlockReduction, machine: Machine) -> RegisterTile:
     tiles = [
         RegisterTile(rows, _features(pattern, machine, vectors=vectors))
         for rows in _heights(pattern, budget)
-        for vectors in range(1, _most_vectors(pattern, machine) + 1)
+        for vectors in range(1, _max_vectors(pattern, machine) + 1)
         if rows * vectors <= budget
         and _has_masks_in_registers(pattern, machine, rows=rows, width=vectors)
     ]
@@ -115,7 +115,7 @@ def _heights(pattern: BlockReduction, budget: int) -> tuple[int, ...]:
     return (UNDIVIDED_ROWS,)
 
 
-def _most_vectors(pattern: BlockReduction, machine: Machine) -> int:
+def _max_vectors(pattern: BlockReduction, machine: Machine) -> int:
     """Return the maximum number of vectors of a tile."""
     lanes = _tile_lanes(pattern, machine)
     if machine.is_scalable and pattern.feature:

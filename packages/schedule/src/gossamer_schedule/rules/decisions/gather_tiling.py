@@ -15,7 +15,7 @@ from gossamer_machine.schedule_policy.gathered_rows import (
     PREFETCH,
     PREFETCHED_VECTORS,
     PrefetchThresholds,
-    least_aligned,
+    min_aligned_for_rows,
 )
 from gossamer_schedule.rules.analysis.gathers import Gather
 from gossamer_schedule.rules.decisions.alignment import row_alignment_verdict
@@ -75,7 +75,9 @@ def gather_tiling(
             "vectors have no fixed length that could be aligned to cache lines"
         )
     elif has_cacheable_accumulators:
-        least = least_aligned(machine, rows=rows, operand=gather.operand_bytes(stats), stats=stats)
+        least = min_aligned_for_rows(
+            machine, rows=rows, operand=gather.operand_bytes(stats), stats=stats
+        )
         aligning = row_alignment_verdict(gather, machine, stats=stats, least=least)
     prefetching = row_prefetching_verdict(
         gather, machine, stats=stats, thresholds=thresholds, is_aligned=aligning.is_profitable
@@ -141,7 +143,7 @@ def _scalable_tiles(
 ) -> tuple[VectorTiles, str]:
     """Return tiles of scalable vectors, whose number follows from the length of vectors at run time.
 
-    >>> tiles, _ = _scalable_tiles(128, "float32", machine=Machine(least_vector_bits=128, is_scalable=True))
+    >>> tiles, _ = _scalable_tiles(128, "float32", machine=Machine(min_vector_bits=128, is_scalable=True))
     >>> tiles.vectors, tiles.lane_factor
     (4, '4 * T.vscale()')
     """
@@ -152,7 +154,7 @@ def _scalable_tiles(
         wanted = -(-features // (machine.lanes(dtype) * LONG_VECTORS))
     limit = (
         f"{most} vectors at most, each with a predicate register that governs it, and no empty one in "
-        f"vectors of up to {machine.least_vector_bits * LONG_VECTORS} bits"
+        f"vectors of up to {machine.min_vector_bits * LONG_VECTORS} bits"
     )
     # Halves of the features that the longest of these vectors hold: a third would leave empty vectors.
     while wanted > most:
@@ -183,11 +185,11 @@ def choose_tiles(
 def _other_vectors(tiles: VectorTiles, machine: Machine) -> Iterator[int]:
     if tiles.vectors > 1:
         yield tiles.vectors // 2
-    if tiles.tiles != 1 and 2 * tiles.vectors <= _most_vectors(tiles, machine):
+    if tiles.tiles != 1 and 2 * tiles.vectors <= _max_vectors(tiles, machine):
         yield 2 * tiles.vectors
 
 
-def _most_vectors(tiles: VectorTiles, machine: Machine) -> int:
+def _max_vectors(tiles: VectorTiles, machine: Machine) -> int:
     """Return the number of vectors of a tile that accumulators and, for masks of scalable vectors, predicate
     registers hold."""
     if not tiles.is_scalable:

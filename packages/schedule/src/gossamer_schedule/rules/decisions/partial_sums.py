@@ -18,7 +18,7 @@ from gossamer_ir.support.message_texts import amount
 from gossamer_machine.machine import Machine
 from gossamer_machine.schedule_policy.blocks import IN_FLIGHT
 from gossamer_machine.schedule_policy.csr_form import CsrForm
-from gossamer_machine.schedule_policy.gathered_rows import least_of_sums
+from gossamer_machine.schedule_policy.gathered_rows import min_aligned_in_sums
 from gossamer_machine.schedule_policy.row_lengths import MIN_TERMS
 from gossamer_schedule.rules.analysis.gathers import Gather
 from gossamer_schedule.rules.analysis.outputs import has_rows_and_init, may_reassociate
@@ -105,7 +105,7 @@ def _alignment_verdict(gather: Gather, *, machine: Machine, stats: Stats | None)
     if stats is None or stats.mean_row < MIN_TERMS:
         return unprofitable_verdict(f"rows have fewer than {MIN_TERMS} elements on average")
     most = min(MAX_ALIGNED_VECTORS, machine.accumulators // ALIGNED_SUMS - 1)
-    least = least_of_sums(machine)
+    least = min_aligned_in_sums(machine)
     return row_alignment_verdict(gather, machine, stats=stats, least=least, most=most)
 
 

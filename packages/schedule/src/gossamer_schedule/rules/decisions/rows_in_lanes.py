@@ -69,7 +69,7 @@ def row_group(machine: Machine, dtype: str) -> RowGroup:
     Lanes read a window by instructions that select from two registers, by indices in a third one.
     """
     lanes = machine.lanes(dtype)
-    if machine.least_vector_bits < WINDOW_BITS:
+    if machine.min_vector_bits < WINDOW_BITS:
         return RowGroup(lanes, 0, "lanes gather their columns and values")
     rows = min(lanes, ROWS_OF_WINDOW)
     why = (

@@ -71,7 +71,7 @@ def block_spmm(module: Module, context: RuleContext) -> PatternMatch | None:
         trace, pattern, tile=tile, loops=loops, is_packed=packing.is_profitable
     )
     _run_in_vectors(trace, pattern, nests=nests)
-    _run_columns(trace, pattern, tile=tile, most=_most_unrolled(machine))
+    _run_columns(trace, pattern, tile=tile, most=_max_unrolled(machine))
     _run_panels(trace, pattern, tile=tile, loop_name=loops.panel)
     _pack_tiles(trace, pattern, tile=tile, packing=packing, loop_name=loops.features.tile)
     _run_rows_in_parallel(trace, pattern, tile=tile)
@@ -160,9 +160,9 @@ def _run_in_vectors(trace: TraceBuilder, pattern: BlockReduction, *, nests: Tile
         )
 
 
-def _most_unrolled(machine: Machine) -> int:
+def _max_unrolled(machine: Machine) -> int:
     """Return the maximum number of multiply-adds of all columns of a block."""
-    is_wide = machine.is_scalable or machine.least_vector_bits >= 512
+    is_wide = machine.is_scalable or machine.min_vector_bits >= 512
     return UNROLLED_FMAS if is_wide else NARROW_UNROLLED_FMAS
 
 

@@ -267,7 +267,7 @@ def _gather_lanes(pattern: RowReduction, context: RuleContext) -> _Lanes:
     # Without stats the safe choice, as vectors are slower on short rows.
     if mean is None:
         return _scalar("the length of rows is unknown, and vectors are slower for short ones")
-    least = _least_gathered(pattern, context)
+    least = _min_gathered(pattern, context)
     if mean < least:
         return _scalar(
             f"rows have {mean:.3g} terms on average, and gathers pay from {least}; the processor overlaps "
@@ -290,7 +290,7 @@ def _lanes_of_gathers(machine: Machine, dtype: str, *, mean: float) -> int:
     return min(lanes, machine.lanes(dtype)) if is_avx2 else lanes
 
 
-def _least_gathered(pattern: RowReduction, context: RuleContext) -> int:
+def _min_gathered(pattern: RowReduction, context: RuleContext) -> int:
     """Return the mean number of gathered terms per row from which vectors pay.
 
     Where elements are loaded one by one, so are those of the next row, which delays misses of the private

@@ -46,8 +46,8 @@ def tensorized_block_spmm(module: Module, context: RuleContext) -> PatternMatch 
     product = block_product(module) if intrinsics else None
     if product is None or product.operands not in intrinsics or not _fits(product):
         return None
-    least_bits = MIN_PRODUCT_BITS.get(product.operands, 0)
-    if context.machine.least_product_bits < least_bits:
+    min_bits = MIN_PRODUCT_BITS.get(product.operands, 0)
+    if context.machine.min_product_bits < min_bits:
         return None
     trace, sums = context.new_trace(), product.sums
     trace.reorder(sums.row, sums.position, sums.inner_row, sums.inner_position, product.feature)
@@ -59,7 +59,7 @@ def tensorized_block_spmm(module: Module, context: RuleContext) -> PatternMatch 
         trace, sums.row, before=sums.before, vectors=vectors, per_row=_WORK_PER_BLOCK_ROW
     )
     # After rows run in parallel: that they are distinct is proved for the loops that the intrinsic replaces.
-    _multiply(trace, product, intrinsic=intrinsics[product.operands], least_bits=least_bits)
+    _multiply(trace, product, intrinsic=intrinsics[product.operands], min_bits=min_bits)
     return PatternMatch(sums.text, trace)
 
 
@@ -86,9 +86,7 @@ def _initialize(trace: TraceBuilder, product: BlockProduct, *, lanes: int | str)
     )
 
 
-def _multiply(
-    trace: TraceBuilder, product: BlockProduct, *, intrinsic: str, least_bits: int
-) -> None:
+def _multiply(trace: TraceBuilder, product: BlockProduct, *, intrinsic: str, min_bits: int) -> None:
     sums = product.sums
     trace.sparse_tensorize(sums.block, loop=sums.position, intrinsic=intrinsic)
     rows = "an unknown number of" if sums.height is None else str(sums.height)
@@ -96,5 +94,5 @@ def _multiply(
         f"the blocks of a block row by {intrinsic}",
         f"the machine has matrix registers, to which an instruction adds the product of a column of a block "
         f"and a vector of features; blocks have {rows} rows, and it pays from {MIN_TENSORIZED_ROWS} on; with "
-        f"{product.operands} it pays for vectors of {least_bits} bits or more in these registers",
+        f"{product.operands} it pays for vectors of {min_bits} bits or more in these registers",
     )

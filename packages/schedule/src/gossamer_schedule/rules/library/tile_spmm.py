@@ -85,7 +85,7 @@ def _versions(
     machine = context.machine
     if not machine.is_scalable:
         return [(pattern, _fixed_tiling(pattern, context))]
-    if machine.least_vector_bits > VSCALE_UNIT_BITS:
+    if machine.min_vector_bits > VSCALE_UNIT_BITS:
         return [(pattern, _scalable_tiling(pattern, context))]
     names = (
         pattern.column_tile,

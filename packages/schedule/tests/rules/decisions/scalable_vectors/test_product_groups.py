@@ -24,5 +24,5 @@ def rows_of(length):
     ],
 )
 def test_groups_fit_registers_and_rows(registers, stats, groups):
-    machine = Machine(least_vector_bits=128, is_scalable=True, vector_registers=registers)
+    machine = Machine(min_vector_bits=128, is_scalable=True, vector_registers=registers)
     assert product_groups(machine, stats) == groups

@@ -12,7 +12,7 @@ from gossamer_schedule.rules.patterns.row_reduction import row_reduction
 
 
 def scalable(bits=128):
-    return Machine(least_vector_bits=bits, is_scalable=True, fixed_vscale=None)
+    return Machine(min_vector_bits=bits, is_scalable=True, fixed_vscale=None)
 
 
 @pytest.mark.parametrize(

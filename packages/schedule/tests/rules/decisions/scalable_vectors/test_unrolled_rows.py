@@ -13,7 +13,7 @@ from gossamer_schedule.rules.patterns.row_reduction import row_reduction
 
 def ops_of(program, *, stats=None, is_scalable=True):
     vscale = None if is_scalable else 1
-    machine = Machine(least_vector_bits=128, is_scalable=is_scalable, fixed_vscale=vscale)
+    machine = Machine(min_vector_bits=128, is_scalable=is_scalable, fixed_vscale=vscale)
     return [step.op for step in schedule_report(module_of(program), machine, stats).schedule.loop]
 
 
@@ -35,7 +35,7 @@ def test_rows_of_fixed_vectors_are_not_unrolled():
 def test_only_the_rows_of_whole_groups_run_in_parallel():
     report = schedule_report(
         module_of(CSR + DOT),
-        Machine(least_vector_bits=128, is_scalable=True, fixed_vscale=None),
+        Machine(min_vector_bits=128, is_scalable=True, fixed_vscale=None),
         rows_of(4),
     )
     (partition,) = (step for step in report.schedule.loop if step.op == "loop_partition")

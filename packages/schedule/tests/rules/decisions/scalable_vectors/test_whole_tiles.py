@@ -10,7 +10,7 @@ from gossamer_schedule.rules.decisions.scalable_vectors.whole_tiles import whole
 from gossamer_schedule.rules.default_schedule import schedule_report
 from gossamer_schedule.rules.patterns.row_reduction import row_reduction
 
-SCALABLE = Machine(least_vector_bits=128, is_scalable=True, fixed_vscale=None)
+SCALABLE = Machine(min_vector_bits=128, is_scalable=True, fixed_vscale=None)
 
 
 def verdict(**sizes):

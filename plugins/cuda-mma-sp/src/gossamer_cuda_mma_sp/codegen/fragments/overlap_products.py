@@ -23,7 +23,7 @@ from gossamer_ir.traversal.names import Namer, namer_of
 from gossamer_ir.traversal.walk import collect
 from gossamer_llvm import WarpgroupProduct, WarpgroupWait, warp_instruction_of, warp_loop
 
-_LEAST_STAGES = 3
+_MIN_STAGES = 3
 """One is multiplied, one may still be read, and one is filled."""
 
 
@@ -47,7 +47,7 @@ def mark_overlap(loop: For) -> For:
     loop accesses the sums."""
     stages = int(dict(loop.annotations).get(PIPELINE, 0))
     products = [product for stmt in loop.body if (product := _product_of(stmt)) is not None]
-    if stages < _LEAST_STAGES or len(products) != 1:
+    if stages < _MIN_STAGES or len(products) != 1:
         return loop
     (product,) = products
     others = (stmt for stmt in loop.body if stmt is not product.lanes)

@@ -13,10 +13,7 @@ from gossamer_formats.conversion.by_kernels.build_state.element_bindings import 
 )
 from gossamer_formats.conversion.by_kernels.fibers.fiber_offsets import dense_fibers
 from gossamer_formats.conversion.by_kernels.recording.conversion_errors import NotDirectError
-from gossamer_formats.conversion.by_kernels.slots.slot_ranks import (
-    most_sub_fibers,
-    sub_fibers_below,
-)
+from gossamer_formats.conversion.by_kernels.slots.slot_ranks import max_sub_fibers, sub_fibers_below
 from gossamer_formats.conversion.by_kernels.slots.slots_in_fibers import sized_slot
 from gossamer_ir.core.axis_kinds import Indptr
 from gossamer_ir.core.build import add
@@ -32,7 +29,7 @@ def add_slots(state: BuildState, axis: Axis, indptr: Indptr | None) -> AxisResul
     parent = state.axis_slots[axis.parent]
     below = sub_fibers_below(state, axis, parent)
     ranks = below.ranks
-    lengths = state.recorder.compute(most_sub_fibers, ranks.counts, parent.size.value, below.width)
+    lengths = state.recorder.compute(max_sub_fibers, ranks.counts, parent.size.value, below.width)
     first, offsets = dense_fibers(state, axis, indptr=indptr, lengths=lengths)
     coordinates = ElementBindings({axis.name: AxisCoordinate(below.sub_fiber)})
     slot_storage = BuiltStorage(slots=ValueSlots(are_own=ranks.are_own))

@@ -120,7 +120,7 @@ def repeated_slots(state: BuildState, axis: Axis, group: AxisSlot) -> RepeatedSl
     below = sub_fibers_below(state, axis, coordinate_slot)
     dtype = recorder.decide(native_index_dtype, state.source.value_count)
     fibers = coordinate_slot.size.value
-    counts = recorder.compute(most_sub_fibers, below.ranks.counts, fibers, below.width)
+    counts = recorder.compute(max_sub_fibers, below.ranks.counts, fibers, below.width)
     starts = recorder.compute(offsets_of_lengths, counts, dtype)
     array = f"SUB_FIBERS_{name}"
     state.arguments.array(array, starts, dtype, add(coordinate_slot.size.expr, ONE))
@@ -138,10 +138,10 @@ def _every(starts: Array, step: int) -> Array:
     return np.ascontiguousarray(starts[::step]) if step else np.zeros(1, starts.dtype)
 
 
-def most_sub_fibers(counts: Array, fibers: int, width: int) -> Array:
+def max_sub_fibers(counts: Array, fibers: int, width: int) -> Array:
     """Return how many sub-fibers the largest group of each fiber has.
 
-    >>> most_sub_fibers(np.array([3, 5, 1, 0]), 2, 2)
+    >>> max_sub_fibers(np.array([3, 5, 1, 0]), 2, 2)
     array([3, 1])
     """
     sub_fibers = -(-counts.reshape(fibers, counts.size // max(fibers, 1)) // width)

@@ -42,7 +42,7 @@ def row_prefetching_verdict(
     Vectors are aligned to rows of an operand that stays in the shared cache, where the processor's own
     prefetches do (measured with others: 0.8 to 1.05 times as fast in sparse times dense, 0.8 to 1.0 in
     SDDMM)."""
-    operand, row, least_row = gather.operand, gather.row_bytes, thresholds.least_row
+    operand, row, min_row = gather.operand, gather.row_bytes, thresholds.min_row
     # Known to stay there: without statistics, vectors are aligned whatever the size of the operand is.
     if is_aligned and stats is not None and not thresholds.has_alignment:
         return unprofitable_verdict(
@@ -52,9 +52,9 @@ def row_prefetching_verdict(
         return unprofitable_verdict("there is not exactly one operand whose rows are gathered")
     if gather.features is None:
         return unprofitable_verdict(f"the length of the rows of {operand} is unknown")
-    if row < least_row:
+    if row < min_row:
         return unprofitable_verdict(
-            f"a row of {operand} has {row} bytes; prefetching pays from {least_row}"
+            f"a row of {operand} has {row} bytes; prefetching pays from {min_row}"
         )
     if stats is None:
         return unknown_size_verdict(operand)
@@ -64,7 +64,7 @@ def row_prefetching_verdict(
             f"{operand} has {readable_size(size)}; prefetching pays from {readable_size(least)}"
         )
     return profitable_verdict(
-        f"a row has {row} bytes (prefetching pays from {least_row}), and "
+        f"a row has {row} bytes (prefetching pays from {min_row}), and "
         f"{operand} has {readable_size(size)} (prefetching pays from {readable_size(least)})"
     )
 

@@ -52,7 +52,7 @@ def row_vector_groups(
 
 def _for_mean(mean: float, elements: int, *, machine: Machine) -> RowVectorGroups:
     units, terms = int(mean) // elements, f"rows have {mean:.3g} terms on average"
-    if units < max(1, machine.least_vector_bits // VSCALE_UNIT_BITS):
+    if units < max(1, machine.min_vector_bits // VSCALE_UNIT_BITS):
         return RowVectorGroups(is_profitable=False, why=f"{terms}, which do not fill a group")
     if units >= MAX_UNITS:
         return RowVectorGroups(
