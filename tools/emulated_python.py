@@ -151,7 +151,7 @@ def _apt(architecture: PythonArchitecture, state: Path) -> list[str]:
 
 
 def sources_of(architecture: PythonArchitecture, state: Path) -> Iterator[list[str]]:
-    """Return options of `apt-get` for sources that may have the packages: those of this machine, or each of
+    """Yield options of `apt-get` for sources that may have the packages: those of this machine, or each of
     their addresses with another release."""
     if architecture.suite is None:
         yield []

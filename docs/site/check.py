@@ -44,7 +44,7 @@ def problems(site: Path) -> Iterator[str]:
 
 
 def wrong_notebooks(site: Path) -> Iterator[str]:
-    """Return the notebooks that break the format."""
+    """Yield the notebooks that break the format."""
     nbformat: Any = import_module("nbformat")
     notebooks = sorted(site.glob("notebooks/*.ipynb"))
     if not notebooks:

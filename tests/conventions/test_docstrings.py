@@ -57,8 +57,28 @@ def documented(tree):
             yield node.name, ast.get_docstring(node)
 
 
+def is_generator(function):
+    """Whether a call of a function returns a generator of what the function yields."""
+    pending = list(ast.iter_child_nodes(function))
+    while pending:
+        node = pending.pop()
+        if isinstance(node, ast.Yield | ast.YieldFrom):
+            return True
+        if not isinstance(node, ast.FunctionDef | ast.ClassDef | ast.Lambda):
+            pending += ast.iter_child_nodes(node)
+    return False
+
+
 def is_property(function):
     return any("property" in ast.unparse(one) for one in function.decorator_list)
+
+
+def generators(tree):
+    """The functions whose calls return generators, with their docstrings. A decorator may change what a call
+    returns."""
+    for node in nodes_of(tree, ast.FunctionDef):
+        if is_generator(node) and not node.decorator_list and ast.get_docstring(node):
+            yield node.name, ast.get_docstring(node)
 
 
 def things(tree):
@@ -97,6 +117,26 @@ def texts(root, search):
 def test_the_docstring_of_a_function_begins_with_a_verb(root):
     refused = {place for place, text in texts(root, documented) if does_not_begin_with_a_verb(text)}
     assert refused == HELP
+
+
+def test_a_generator_yields(root):
+    refused = {place for place, text in texts(root, generators) if text.startswith("Return")}
+    assert refused == set()
+
+
+def test_the_search_finds_generators():
+    text = """
+def a():
+    'Return b.'
+    for c in b:
+        yield c
+def d():
+    'Return e.'
+    def inner():
+        yield 1
+    return inner
+"""
+    assert [*generators(ast.parse(text))] == [("a", "Return b.")]
 
 
 def test_the_docstring_of_a_class_or_property_is_a_noun_phrase(root):

@@ -15,6 +15,7 @@ from gossamer_ir.support.typed_calls import typed
 from gossamer_ir.traversal.node_index import nodes_of_type
 from gossamer_llvm.dispatch import EXPR_EMITTERS, STMT_EMITTERS
 from gossamer_llvm.emitter.function_emitter import (
+    USUAL_FORM,
     EmitterTables,
     FunctionEmitter,
     FunctionForm,
@@ -83,7 +84,7 @@ def emit_llvm_ir(
             summaries[function.name],
             aliasing=aliasing,
             is_entry=target_info.is_device or function.name == flat.entry,
-            form=forms.get(function.name),
+            form=forms.get(function.name, USUAL_FORM),
         )
         _emit_function(emitter, function)
     return _module_text(module)
@@ -97,13 +98,15 @@ def _new_function_emitter(
     *,
     aliasing: frozenset[str],
     is_entry: bool,
-    form: FunctionForm | None,
+    form: FunctionForm,
 ) -> FunctionEmitter:
     """Return the emitter of a function, with the signature and the attributes of its definition."""
     signature = _signature_text(module, function, summary, aliasing, is_entry=is_entry)
-    if form is not None and form.convention is not None:
+    if form.convention is not None:
         signature = f"{form.convention} {signature}"
-    attributes = _attributes(summary, is_entry=is_entry) if form is None else form.attributes
+    attributes = form.attributes
+    if attributes is None:
+        attributes = _attributes(summary, is_entry=is_entry)
     subprogram = None
     if module.debug is not None:
         subprogram = module.debug.subprogram(function, module.symbols[function.name])
@@ -126,7 +129,7 @@ def _new_function_emitter(
 
 def _unmasked_stores(function: Function, target_info: TargetInfo) -> frozenset[Store]:
     """Return the stores that need no mask, if a mask costs anything."""
-    return frozenset() if target_info.has_mask_registers else stores_of_unread_lanes(function)
+    return stores_of_unread_lanes(function) if target_info.has_costly_masks else frozenset()
 
 
 @typed
@@ -231,8 +234,7 @@ def _read_only_buffers(
 
 def _emit_function(emitter: FunctionEmitter, function: Function) -> None:
     emitter.open()
-    if emitter.form is not None:
-        emitter.form.begin(emitter)
+    emitter.form.begin(emitter)
     _bind_parameters(emitter, function)
     emitter.body(function.body)
     emitter.close()

@@ -37,8 +37,9 @@ class TargetInfo(msgspec.Struct, frozen=True):
     """The bits of a register for each unit of LLVM's vscale; those of the language, or a part of them."""
     has_lane_masks: bool = False
     """True if an instruction computes the mask of the lanes below a bound, and sets flags by the first."""
-    has_mask_registers: bool = True
-    """True if masks are in registers of their own, so that an instruction keeps lanes for free."""
+    has_costly_masks: bool = False
+    """True if instructions of their own compute masks, and keep lanes: on x86-64 without AVX-512 (measured on
+    Zen 3). Masks of NEON are in vector registers, too, but were not measured."""
     has_lane_products: bool = True
     """True if LLVM multiplies the lanes of scalable vectors."""
     has_half_conversions: bool = False

@@ -120,7 +120,7 @@ class Machine(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     @property
     def has_mask_registers(self) -> bool:
         """True if masks are in registers of their own, and cost nothing beside the instruction that they
-        mask: with AVX-512 and scalable vectors."""
+        mask: with AVX-512 and scalable vectors, not with NEON."""
         return self.is_scalable or self.min_vector_bits >= 512
 
     @property

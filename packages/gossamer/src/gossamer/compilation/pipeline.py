@@ -102,7 +102,7 @@ def lower_by_stage(
     plugin: Plugin | None = None,
     target: Target | None = None,
 ) -> Iterator[Module]:
-    """Return the module at each stage from its own to flat, after the schedule's trace for the stage and the
+    """Yield the module at each stage from its own to flat, after the schedule's trace for the stage and the
     passes of plugins. A module that is flat already gets missing bounds checks. Math functions without
     instructions on the target are lowered to arithmetic at the flat stage. On a target without scalable
     vectors vscale becomes a constant."""

@@ -43,7 +43,7 @@ def _wrong_parameters(program: OperatorProgram, function: Function) -> Iterator[
     """Yield what is wrong with parameters: those of the matrix and of features exist, and no other size."""
     dtypes = {param.name: param.dtype for param in function.params}
     features = () if program.features is None else (program.features,)
-    sizes = (*program.matrix.sizes, *features)
+    sizes = (*program.matrix.structure.sizes, *features)
     for name in _passed_arrays(program):
         if dtypes.get(name) != "handle":
             yield f"has no handle '{name}'"
@@ -74,12 +74,12 @@ def _wrong_axes(program: OperatorProgram, function: Function) -> Iterator[str]:
     if missing:
         return
     read = {handle for name in matrix.axis_names for handle in index_handles(axes[name])}
-    for name in matrix.arrays[1:]:
+    for name in matrix.structure.arrays[1:]:
         if name not in read:
             yield f"does not read '{name}' by the axis {either(matrix.axis_names)}"
 
 
 def _passed_arrays(program: OperatorProgram) -> tuple[str, ...]:
     """Return the arrays of the matrix that the kernel of a program takes."""
-    values, *indices = program.matrix.arrays
+    values, *indices = program.matrix.structure.arrays
     return tuple(indices) if program.values is None else (values, *indices)

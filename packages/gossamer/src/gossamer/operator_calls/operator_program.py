@@ -16,7 +16,7 @@ from gossamer_ir.errors import FormatError
 from gossamer_ir.nodes import FormatDescription, Function, Module
 
 
-class StructureParams(NamedTuple):
+class StructureParameters(NamedTuple):
     """The parameters of kernels for the arrays of a matrix, and those for its sizes."""
 
     arrays: tuple[str, ...]
@@ -24,15 +24,16 @@ class StructureParams(NamedTuple):
 
 
 class MatrixParameters(msgspec.Struct, frozen=True):
-    """The parameters for the matrix of an operator in scripts: the handles of its arrays, that of the values
-    first, those for its sizes, and the names of its axes. Calls pass these arrays and sizes by name."""
+    """The parameters for the matrix of an operator in scripts, that of the values first, and the names of its
+    axes. Calls pass its arrays and sizes by name."""
 
-    arrays: tuple[str, ...]
-    sizes: tuple[str, ...]
+    structure: StructureParameters
     axis_names: tuple[str, ...]
 
 
-CSR_PARAMETERS = MatrixParameters(("a", "indptr", "indices"), ("m", "n", "nnz"), ("I", "J"))
+CSR_PARAMETERS = MatrixParameters(
+    StructureParameters(("a", "indptr", "indices"), ("m", "n", "nnz")), ("I", "J")
+)
 """Those of a matrix in CSR."""
 
 

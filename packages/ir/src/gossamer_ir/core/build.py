@@ -63,6 +63,16 @@ def integer_value(expr: Expr) -> int | None:
     return int(expr.text) if type(expr) is Const and expr.dtype in _INTEGERS else None
 
 
+def is_nonnegative_integer(expr: Expr) -> bool:
+    """Return whether an expression is an integer constant of at least 0.
+
+    >>> [is_nonnegative_integer(each) for each in (ZERO, index(-1), index_var("i"))]
+    [True, False, False]
+    """
+    value = integer_value(expr)
+    return value is not None and value >= 0
+
+
 _INTEGERS = frozenset(name for name in SCALARS if DType(name).is_integer)
 
 

@@ -308,6 +308,7 @@ def _is_nonnegative(expr: Expr, loops: LoopsByName) -> bool:
         case Var(name=name):
             return name in loops and integer_value(loops[name].start) == 0
         case Const():
+            # 0 may be a divisor here, of which nothing is concluded.
             return (integer_value(expr) or 0) > 0
         case Binary(op="add" | "mul" | "floordiv" | "floormod" | "min" | "max"):
             sides = all(_is_nonnegative(side, loops) for side in (expr.lhs, expr.rhs))

@@ -88,8 +88,8 @@ class Exclusion(type(threading.RLock())):  # type: ignore[misc]  # the class has
 
 
 def _hold_all(locks: Sequence[Lock]) -> Generator[None]:
-    """Return a generator that takes all locks at its first step, and releases them when it is closed or
-    dropped, as it is where an interrupt is raised before the caller has stored it."""
+    """Take all locks at the first step, and release them when the generator is closed or dropped, as it is
+    where an interrupt is raised before the caller has stored it."""
     if not locks:
         yield
         return

@@ -8,7 +8,7 @@ import pytest
 
 from gossamer_ir.analysis.bounds.overflow import overflow_of
 from gossamer_ir.core.build import add, floordiv, index, index_var, mul, sub
-from gossamer_ir.nodes import Binary, Cast, Load, VScale
+from gossamer_ir.nodes import Binary, Cast, Const, Load, VScale
 from gossamer_ir.script import parse_module
 
 TILED = """
@@ -149,3 +149,10 @@ def test_a_sum_of_natural_numbers_that_may_wrap_is_not_one():
     large = Load("Q", (index(0),), "int64")
     # The sum may be negative, so that the difference may wrap once more.
     assert not bounds.is_exact(sub(add(large, large), large))
+
+
+def test_constants_are_not_negative_if_they_are_integers_from_0_on():
+    (function,) = parse_module(OFFSETS.replace("LEAST", "0")).functions
+    constants = (index(0), index(2), index(-1), Const("float64", "-1.0"), Const("float64", "1.0"))
+    natural = [overflow_of(function).is_nonnegative(each) for each in constants]
+    assert natural == [True, True, False, False, False]

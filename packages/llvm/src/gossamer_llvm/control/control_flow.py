@@ -171,7 +171,7 @@ def _is_interrupted_in_portions(emitter: FunctionEmitter, node: For) -> bool:
     ):
         return False
     # The function that answers is one of the library.
-    if emitter.form is not None and emitter.form.library_error is not None:
+    if emitter.form.library_error is not None:
         return False
     # Without a loop inside, a second is about 10^9 iterations;
     # that is too rare to pay for the code of portions.

@@ -15,7 +15,7 @@ import msgspec
 from msgspec.structs import replace
 
 from gossamer_ir.arith.affine import Affine, affine_of, distance, expr_of, times
-from gossamer_ir.core.build import add, index_var, integer_value
+from gossamer_ir.core.build import add, index_var, integer_value, is_nonnegative_integer
 from gossamer_ir.core.conditions import TRUE
 from gossamer_ir.core.expression_kinds import dtype_of
 from gossamer_ir.nodes import (
@@ -199,8 +199,7 @@ def _is_nonnegative(emitter: FunctionEmitter, atom: Expr) -> bool:
     load = _element(atom)
     if load is not None:
         interval = emitter.info.facts.last(load.buffer, InRange)
-        low = None if interval is None else integer_value(interval.low)
-        return low is not None and low >= 0
+        return interval is not None and is_nonnegative_integer(interval.low)
     return emitter.info.overflow is not None and emitter.info.overflow.is_nonnegative(atom)
 
 

@@ -40,8 +40,8 @@ class FunctionForm(msgspec.Struct, frozen=True, kw_only=True):
 
     convention: str | None = None
     """The calling convention of LLVM, if it is not that of C."""
-    attributes: str
-    """The attributes of the definition."""
+    attributes: str | None = None
+    """The attributes of the definition; None for those that follow from what the function does."""
     begin: Callable[[FunctionEmitter], None] = _nothing
     """Emits what precedes the body."""
     end: Callable[[FunctionEmitter], None] = _nothing
@@ -51,6 +51,10 @@ class FunctionForm(msgspec.Struct, frozen=True, kw_only=True):
     such functions."""
     gather_error: Callable[[str, str], UnsupportedError | None] = _no_error
     """Returns the error for a gather or scatter of a buffer, with this dtype, that has no instructions."""
+
+
+USUAL_FORM = FunctionForm()
+"""The form of functions that are unlike no others."""
 
 
 def _no_forms(_flat: Module) -> Mapping[str, FunctionForm]:
@@ -93,8 +97,7 @@ class FunctionEmitter(msgspec.Struct):
     tables: EmitterTables
     builder: IRBuilder
     info: FunctionInfo = FunctionInfo()
-    form: FunctionForm | None = None
-    """The form of the function, if it is not the usual one."""
+    form: FunctionForm = USUAL_FORM
     workspace: str = "%ws"
     """The operand of the workspace."""
     vars: VarBindings = msgspec.field(default_factory=VarBindings)
@@ -210,8 +213,7 @@ class FunctionEmitter(msgspec.Struct):
             self.builder.line("fence seq_cst")
         for slot in self.heap:
             self._free(slot)
-        if self.form is not None:
-            self.form.end(self)
+        self.form.end(self)
         if self.module.target_info.is_device:
             self.builder.line("ret void")
         else:

@@ -134,7 +134,7 @@ def _require_heap(emitter: FunctionEmitter, buffer: Buffer) -> None:
 
 def _require_library(emitter: FunctionEmitter, buffer: Buffer) -> None:
     """Refuse a buffer that a function of the library allocates or clears, where none can be called."""
-    if emitter.form is not None and emitter.form.library_error is not None:
+    if emitter.form.library_error is not None:
         raise emitter.form.library_error(buffer.name)
 
 

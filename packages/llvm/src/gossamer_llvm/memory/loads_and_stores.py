@@ -294,7 +294,7 @@ def _emit_branch_around_store(emitter: FunctionEmitter, node: Store, condition: 
 
 def _require_gather(emitter: FunctionEmitter, buffer_name: str, dtype: str) -> None:
     """Refuse a gather or scatter that has no instructions in a function of this form."""
-    error = None if emitter.form is None else emitter.form.gather_error(buffer_name, dtype)
+    error = emitter.form.gather_error(buffer_name, dtype)
     if error is not None:
         raise error
 

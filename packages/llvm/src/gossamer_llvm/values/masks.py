@@ -60,7 +60,7 @@ def lane_mask(emitter: FunctionEmitter, node: Compare) -> Value | None:
     if loop_mask is not None:
         return loop_mask
     ramp, limit = node.lhs, node.rhs
-    if node.op == "ge" and not emitter.module.target_info.has_mask_registers:
+    if node.op == "ge" and emitter.module.target_info.has_costly_masks:
         return _lanes_from(emitter, node)
     if node.op != "lt" or not isinstance(ramp, Ramp) or not isinstance(limit, Broadcast):
         return None

@@ -12,7 +12,6 @@ from collections.abc import Iterator
 import msgspec
 
 from gossamer_ir.analysis.accesses.linear_form import coefficient_and_rest
-from gossamer_ir.analysis.proofs.program_point import ProgramPoint
 from gossamer_ir.arith.affine import affine_of, expr_of
 from gossamer_ir.core.build import ONE, ZERO, add, floordiv, integer_value, mul, sub
 from gossamer_ir.core.conditions import conjunction, conjuncts, short_circuit_implication
@@ -23,7 +22,8 @@ from gossamer_ir.traversal.free_vars import free_vars
 from gossamer_ir.traversal.names import bound_vars
 from gossamer_ir.traversal.walk import contains
 from gossamer_lower.lowering_pass import lowering_pass, map_functions
-from gossamer_lower.statements.rebuild import map_stmts, with_bodies, with_body
+from gossamer_lower.statements.point_visitor import PointVisitor
+from gossamer_lower.statements.rebuild import with_body
 
 
 @lowering_pass(
@@ -71,25 +71,15 @@ class _Progression(msgspec.Struct, frozen=True):
     step: Expr
 
 
-class _BoundsCheckHoister:
-    """Visits the statements in order and tracks the conditions that hold at each of them."""
+class _BoundsCheckHoister(PointVisitor):
+    """Moves the guards of inner loops first, so that they may leave several loops."""
 
-    def __init__(self, function: Function) -> None:
-        self._point = ProgramPoint(function)
-
-    def body(self, body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
-        return map_stmts(body, self._stmt)
-
-    def _stmt(self, stmt: Stmt) -> tuple[Stmt, ...]:
-        match stmt:
-            case For():
-                return self._loop(stmt)
-        return (with_bodies(stmt, self.body),)
+    def stmt(self, stmt: Stmt) -> tuple[Stmt, ...]:
+        return self._loop(stmt) if isinstance(stmt, For) else (self.inside(stmt),)
 
     # Other statements: stay, and end what may be moved; only a guard is moved or removed.
     def _loop(self, loop: For) -> tuple[Stmt, ...]:
-        with self._point.inside(loop):
-            body = self.body(loop.body)
+        body = self.inside(loop).body
         # Names that are bound inside do not exist before the loop.
         inner = frozenset((*bound_vars(body), *buffers_allocated(body)))
         leaving: dict[Guard, None] = {}
@@ -119,7 +109,7 @@ class _BoundsCheckHoister:
             return None
         # The loop may write what the condition reads,
         # and then each iteration has another condition.
-        if not self._point.is_stable(condition, loop.start, extent):
+        if not self.point.is_stable(condition, loop.start, extent):
             return None
         parts = self._parts(tuple(conjuncts(condition)), loop)
         every = None if parts is None else conjunction(*parts)
@@ -162,7 +152,7 @@ class _BoundsCheckHoister:
         stride = expr_of(step)
         # With a negative step, the first iteration has the largest index,
         # and the conditions differ.
-        if not self._point.is_nonnegative(stride):
+        if not self.point.is_nonnegative(stride):
             return None
         first = rest + affine_of(mul(stride, loop.start))
         return _Progression(expr_of(first), stride)
@@ -170,12 +160,12 @@ class _BoundsCheckHoister:
     def _fits(self, progression: _Progression, loop: For, size: Expr) -> bool:
         """Return whether the size is loop invariant and nothing can overflow, except the index itself, which
         may, inside the loop as outside."""
-        if loop.var in free_vars(size) or not self._point.is_stable(size):
+        if loop.var in free_vars(size) or not self.point.is_stable(size):
             return False
         # These are what `_range_conditions` computes; size + 1 must fit so that `size - 1 - first`
         # cannot wrap.
         parts = (progression.step, sub(size, loop.extent), add(size, ONE))
-        return self._point.is_exact(*parts)
+        return self.point.is_exact(*parts)
 
 
 def _range_conditions(progression: _Progression, extent: Expr, size: Expr) -> Iterator[Expr]:

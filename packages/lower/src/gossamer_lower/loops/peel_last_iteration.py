@@ -30,8 +30,6 @@ def peel_last_iteration(module: Module) -> Module:
     """Peel the last iteration of loops with the annotation `peel="last"`, and remove the conditions that
     hold in all others.
 
-    It runs before vectorization, which would turn the conditions into masks.
-
     >>> from gossamer_testkit.examples import program
     >>> from gossamer_testkit.show import body_text
     >>> before = program('''

@@ -44,7 +44,7 @@ FLAT_PASSES: tuple[Callable[[Module], Module], ...] = (
     expand_reducers,
     lower_blocks,
     contract_buffers,
-    # --- Conditions of whole loops, and loops that need none: before vectors turn conditions into masks.
+    # --- Conditions of whole loops, and loops that need none.
     unswitch_uniform_conditions,
     insert_bounds_checks,
     hoist_bounds_checks,

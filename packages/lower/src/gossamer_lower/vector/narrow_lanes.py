@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from gossamer_ir.analysis.lane_projection import LANE
 from gossamer_ir.analysis.proofs.program_point import ProgramPoint
-from gossamer_ir.core.build import ZERO, index, integer_value, widen
+from gossamer_ir.core.build import ZERO, index, is_nonnegative_integer, widen
 from gossamer_ir.core.constants import constant
 from gossamer_ir.core.dtypes import DType
 from gossamer_ir.core.expression_kinds import dtype_of, has_lanes
@@ -154,10 +154,9 @@ class _Narrower:
         return is_rest_nonnegative and self._point.prover.proves_nonnegative(widen(element))
 
     def _is_nonnegative(self, value: Expr) -> bool:
-        number = integer_value(value)
-        if number is not None:
-            return number >= 0
-        return isinstance(value, Var) and value.name in self._nonnegative
+        if isinstance(value, Var):
+            return value.name in self._nonnegative
+        return is_nonnegative_integer(value)
 
 
 def _vars_from_zero(function: Function) -> set[str]:

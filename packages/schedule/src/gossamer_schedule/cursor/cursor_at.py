@@ -158,7 +158,7 @@ class CursorAt(msgspec.Struct, Generic[N_co], frozen=True):
         return self.path[len(ancestor.path) :]
 
     def below(self) -> Iterator[Cursor]:
-        """Return cursors at all statements below, in program order, parents first."""
+        """Yield cursors at all statements below, in program order, parents first."""
         # A stack instead of recursion: statements may be nested deeper than Python's stack.
         stack = self._children()
         while stack:
@@ -263,7 +263,7 @@ def _path_of_entry(entry: Any) -> tuple[PathStep, ...]:
 
 
 def addressable_stmts(body: tuple[Stmt, ...]) -> Iterator[Any]:
-    """Return all statements of a body, nested ones included, in program order, parents first."""
+    """Yield all statements of a body, nested ones included, in program order, parents first."""
     stack = list(body[::-1])
     while stack:
         child = stack.pop()

@@ -137,7 +137,7 @@ def _selected_block_names(among: Iterable[Any], function: Function) -> tuple[str
 
 
 def _other_blocks(cursor: Cursor) -> Iterator[Block]:
-    """Return the blocks that neither contain a block nor are contained in it."""
+    """Yield the blocks that neither contain a block nor are contained in it."""
     # By identity: comparing blocks would compare all that they contain.
     related = set(map(id, (*cursor.parents, cursor.node, *addressable_stmts((cursor.node,)))))
     for stmt in addressable_stmts(cursor.function.body):

@@ -23,7 +23,7 @@ PRIVATE_ALONG: dict[str, tuple[str, ...]] = {
 
 
 def escaping_private_buffers(function: Function) -> Iterator[tuple[For, str]]:
-    """Return pairs of a thread loop and a buffer that its threads do not share, used inside and outside it.
+    """Yield pairs of a thread loop and a buffer that its threads do not share, used inside and outside it.
 
     A value that one thread stores is then not the value used outside the loop.
 

@@ -42,11 +42,13 @@ def gradient_before_relu(gradient: torch.Tensor, rectified: torch.Tensor) -> tor
     >>> gradient_before_relu(torch.ones(1, 2), torch.tensor([[0.0, 3.0]]))
     tensor([[0., 1.]])
     """
+    backward = torch.ops.aten.threshold_backward
     result = _new_result(gradient, gradient.shape[1], (gradient, rectified))
     if result is None:
-        return torch.ops.aten.threshold_backward(gradient, rectified, 0)
-    backward = torch.ops.aten.threshold_backward.grad_input
-    return backward(gradient, rectified, 0, grad_input=result)
+        result = backward(gradient, rectified, 0)
+    else:
+        backward.grad_input(gradient, rectified, 0, grad_input=result)
+    return result
 
 
 def product_over_rows(left: torch.Tensor, right: torch.Tensor) -> torch.Tensor:

@@ -47,7 +47,7 @@ def target_info_of(target: Target) -> TargetInfo:
         data_layout=str(target_machine_of(target).target_data),
         functions=INSTRUCTIONS if has_all else instructions_with(features),
         has_half_conversions=architecture == "aarch64" or "f16c" in features,
-        has_mask_registers=architecture != "x86_64" or "avx512f" in features,
+        has_costly_masks=architecture == "x86_64" and "avx512f" not in features,
         inserted_lanes=1 if gathers_of(target) == "fast" else INSERTED_LANES,
         attributes=('"prefer-vector-width"="512"',),
     )

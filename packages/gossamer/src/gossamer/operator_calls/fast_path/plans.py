@@ -20,7 +20,7 @@ from gossamer.operator_calls.operands.checked_operands import Operands
 from gossamer.operator_calls.operands.matrix_in_parts import MatrixInParts, is_decomposition
 from gossamer.operator_calls.operands.matrix_operand import KernelMatrix
 from gossamer.operator_calls.operator_kernels import KernelSpec, kernel_for
-from gossamer.operator_calls.operator_program import StructureParams
+from gossamer.operator_calls.operator_program import StructureParameters
 from gossamer.operator_calls.row_ranges import is_made_in_ranges
 from gossamer_backend import BoundCall, CallPlan, Kernel, NativeCall
 from gossamer_formats import Array, SparseTensor
@@ -240,7 +240,9 @@ class Plans:
         # The kernel changes with the stats of the matrix.
         if existing is not None and existing.plan.kernel is kernel:
             return
-        make_plan = partial(_plan, structure_params=matrix.structure_params, passed=operands.passed)
+        make_plan = partial(
+            _plan, structure_parameters=matrix.structure_parameters, passed=operands.passed
+        )
         make_checking = cache(partial(_checking_plan, spec, make_plan, target=target))
         pair = PlanPair(make_plan(kernel), make_checking)
         put_bounded(self.by_key, key, pair, limit=MAX_PLANS)
@@ -283,11 +285,11 @@ def _checking_plan(
 def _plan(
     kernel: Kernel,
     *,
-    structure_params: StructureParams,
+    structure_parameters: StructureParameters,
     passed: tuple[str, ...],
 ) -> CallPlan:
     """Return the plan of a kernel that is called with the arrays and sizes of a matrix, whose parameters are
-    `structure_params`, and the `passed` arrays."""
+    `structure_parameters`, and the `passed` arrays."""
     return kernel.plan(
-        pointers=structure_params.arrays, scalars=structure_params.sizes, passed=passed
+        pointers=structure_parameters.arrays, scalars=structure_parameters.sizes, passed=passed
     )

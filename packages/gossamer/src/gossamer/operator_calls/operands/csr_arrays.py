@@ -8,15 +8,15 @@ from typing import Any, NamedTuple
 import msgspec
 import numpy as np
 
-from gossamer.operator_calls.operands.csr_matrix import (
-    HANDLES,
-    POINTERS,
-    SIZES_OF_MATRIX,
-    VALUES_PARAMETER,
-)
+from gossamer.operator_calls.operands.csr_matrix import HANDLES, POINTERS, VALUES_PARAMETER
 from gossamer.operator_calls.operands.dense_operands import require_shape
 from gossamer.operator_calls.operator_kernels import KernelSpec
-from gossamer.operator_calls.operator_program import OperatorProgram, StructureParams, Variant
+from gossamer.operator_calls.operator_program import (
+    CSR_PARAMETERS,
+    OperatorProgram,
+    StructureParameters,
+    Variant,
+)
 from gossamer_backend.internal_api import ArrayView, view_of
 from gossamer_formats.internal_api import INDEX_DTYPES, NUMPY_DTYPES
 from gossamer_ir.errors import ArgumentError
@@ -71,8 +71,8 @@ class ArraysMatrix(msgspec.Struct, frozen=True):
         return None
 
     @property
-    def structure_params(self) -> StructureParams:
-        return StructureParams(POINTERS, SIZES_OF_MATRIX)
+    def structure_parameters(self) -> StructureParameters:
+        return CSR_PARAMETERS.structure
 
     @property
     def verified(self) -> tuple[str, ...]:

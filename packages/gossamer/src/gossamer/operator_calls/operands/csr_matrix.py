@@ -15,7 +15,7 @@ from gossamer.operator_calls.operator_program import (
     CSR_PARAMETERS,
     OperatorProgram,
     StoredFormat,
-    StructureParams,
+    StructureParameters,
     Variant,
 )
 from gossamer.targets.parse_target import DEFAULT_TARGET
@@ -38,7 +38,7 @@ CSR_FORMAT = StoredFormat(csr(), (), is_whole=True)
 HANDLES, _ = handles_and_sizes(CSR_FORMAT)
 """The arrays of a matrix, as the format describes them."""
 
-POINTERS, SIZES_OF_MATRIX = CSR_PARAMETERS.arrays, CSR_PARAMETERS.sizes
+POINTERS, SIZES_OF_MATRIX = CSR_PARAMETERS.structure
 """The parameters of kernels for these arrays and for the sizes, in the order of `FixedArguments`."""
 
 VALUES_PARAMETER = POINTERS[0]
@@ -82,8 +82,8 @@ class CsrMatrix(StoredMatrix, frozen=True, eq=False):
         return number, size_class(rows, columns, self.value_count)
 
     @property
-    def structure_params(self) -> StructureParams:
-        return StructureParams(POINTERS, SIZES_OF_MATRIX)
+    def structure_parameters(self) -> StructureParameters:
+        return CSR_PARAMETERS.structure
 
     @property
     def verified(self) -> tuple[str, ...]:

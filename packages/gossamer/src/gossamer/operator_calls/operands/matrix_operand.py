@@ -10,7 +10,7 @@ from gossamer.operator_calls.operands.csr_matrix import CsrMatrix, csr_matrix, c
 from gossamer.operator_calls.operands.matrix_in_parts import MatrixInParts, is_decomposition
 from gossamer.operator_calls.operands.stored_matrix import stored_matrix
 from gossamer.operator_calls.operator_kernels import KernelSpec
-from gossamer.operator_calls.operator_program import OperatorProgram, StructureParams
+from gossamer.operator_calls.operator_program import OperatorProgram, StructureParameters
 from gossamer_formats import Array
 from gossamer_ir.interchange.records import Target
 
@@ -44,7 +44,7 @@ class KernelMatrix(MatrixOperand, Protocol):
         """The key of the plans that fit the matrix; None if calls with it have no plans."""
 
     @property
-    def structure_params(self) -> StructureParams:
+    def structure_parameters(self) -> StructureParameters:
         """The parameters of kernels for its arrays and for its sizes, for plans."""
 
     @property

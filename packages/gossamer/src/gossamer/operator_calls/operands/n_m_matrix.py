@@ -13,7 +13,7 @@ from gossamer.operator_calls.operator_kernels import KernelSpec
 from gossamer.operator_calls.operator_program import (
     MatrixParameters,
     OperatorProgram,
-    StructureParams,
+    StructureParameters,
     Variant,
     program_for,
 )
@@ -29,7 +29,9 @@ from gossamer_machine.schedule_policy.n_m_tiles import USUAL_SIZE
 _ROW_CLASSES = (64, 256, 1024, 4096)
 """The rows of classes of matrices that share kernels: a tile of 128 rows pays from some hundreds on."""
 
-N_M_PARAMETERS = MatrixParameters(("a", "indices"), ("m", "groups"), ("I", "G", "J"))
+N_M_PARAMETERS = MatrixParameters(
+    StructureParameters(("a", "indices"), ("m", "groups")), ("I", "G", "J")
+)
 """The parameters for an N:M matrix: the columns of a row are in groups, each with some slots."""
 
 
@@ -77,9 +79,9 @@ class NMMatrix(msgspec.Struct, frozen=True, eq=False):
         return None
 
     @property
-    def structure_params(self) -> StructureParams:
+    def structure_parameters(self) -> StructureParameters:
         """The parameters of kernels for its arrays and for its sizes."""
-        return StructureParams(N_M_PARAMETERS.arrays, N_M_PARAMETERS.sizes)
+        return N_M_PARAMETERS.structure
 
     @property
     def verified(self) -> tuple[str, ...]:
@@ -104,7 +106,7 @@ class NMMatrix(msgspec.Struct, frozen=True, eq=False):
     def arguments(self, program: OperatorProgram, dense: Mapping[str, Any]) -> dict[str, Any]:
         """Return all arguments of a kernel, with these `dense` ones."""
         arrays, sizes = self.memory, (self.rows, self.groups)
-        params = self.structure_params
+        params = self.structure_parameters
         names, values = (*params.arrays, *params.sizes), (*arrays, *sizes)
         return {**dict(zip(names, values, strict=True)), **dense}
 

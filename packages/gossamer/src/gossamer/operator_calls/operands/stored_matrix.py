@@ -17,7 +17,7 @@ from gossamer.operator_calls.operator_program import (
     PART_SUFFIX,
     OperatorProgram,
     StoredFormat,
-    StructureParams,
+    StructureParameters,
     Variant,
     module_of,
 )
@@ -70,12 +70,12 @@ class StoredMatrix(msgspec.Struct, frozen=True, eq=False):
         return format_key(self.storage, self.stored_format)
 
     @property
-    def structure_params(self) -> StructureParams:
+    def structure_parameters(self) -> StructureParameters:
         return structure_names(self.stored_format)
 
     @property
     def verified(self) -> tuple[str, ...]:
-        return self.structure_params.arrays
+        return self.structure_parameters.arrays
 
     def kernel_spec(
         self, program: OperatorProgram, *, dtype: str, features: int | None
@@ -89,7 +89,7 @@ class StoredMatrix(msgspec.Struct, frozen=True, eq=False):
 
     def arguments(self, program: OperatorProgram, dense: Mapping[str, Array]) -> dict[str, Any]:
         """Return all arguments of a kernel, with these `dense` ones."""
-        params = self.structure_params
+        params = self.structure_parameters
         arrays, sizes = structure_values(self.storage, self.stored_format)
         # By name, since the order of a kernel's parameters is that of its script.
         names, values = (*params.arrays, *params.sizes), (*arrays, *sizes)
@@ -181,12 +181,12 @@ def _stats(storage: Storage) -> Stats:
 
 
 @lru_cache(maxsize=MAX_FORMATS)
-def structure_names(stored_format: StoredFormat) -> StructureParams:
+def structure_names(stored_format: StoredFormat) -> StructureParameters:
     """Return the parameters of kernels for the arrays of a matrix in this format, and for its sizes, both in
     the order of the description."""
     pointers, sizes = handles_and_sizes(stored_format)
     suffixed = partial(part_parameter, part=PART_SUFFIX)
-    return StructureParams(tuple(map(suffixed, pointers)), (*SHAPE, *map(suffixed, sizes)))
+    return StructureParameters(tuple(map(suffixed, pointers)), (*SHAPE, *map(suffixed, sizes)))
 
 
 def structure_values(

@@ -11,7 +11,7 @@ from typing import Self
 from gossamer_ir.analysis.bounds.array_extents import MAX_ARRAY, array_extents
 from gossamer_ir.analysis.invariants import invariant_facts
 from gossamer_ir.arith.affine import factors_of
-from gossamer_ir.core.build import ZERO, integer_value
+from gossamer_ir.core.build import ZERO, integer_value, is_nonnegative_integer
 from gossamer_ir.core.dtypes import DType
 from gossamer_ir.core.expression_kinds import dtype_of
 from gossamer_ir.core.limits import MAX_SIZE
@@ -170,15 +170,14 @@ class ValueBounds:
         expression."""
         match expr:
             case Const():
-                return (integer_value(expr) or 0) >= 0
+                return is_nonnegative_integer(expr)
             case VScale():
                 return True
             case Var(name=name):
                 return name in self._domain_extents
             case Load(buffer=buffer):
                 fact = self._facts.ranges.get(buffer)
-                least = None if fact is None else integer_value(fact.low)
-                return least is not None and least >= 0
+                return fact is not None and is_nonnegative_integer(fact.low)
             # Not of a sum, which may wrap in fewer bits.
             case Cast(dtype="int64", value=Load() as load):
                 return self.is_nonnegative(load)

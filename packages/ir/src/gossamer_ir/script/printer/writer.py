@@ -62,7 +62,7 @@ class Writer:
         del self._path[-len(steps) :]
 
     def separate_by_commas(self, items: Iterable[_Item]) -> Iterator[tuple[int, _Item]]:
-        """Return each item with its number for the caller to write, and write commas between them.
+        """Yield each item with its number for the caller to write, and write commas between them.
 
         >>> writer = Writer()
         >>> for number, name in writer.separate_by_commas(["I", "J"]):

@@ -70,7 +70,7 @@ def product_cases(options: Options) -> Iterator[Case]:
 
 
 def relation_cases(options: Options) -> Iterator[Case]:
-    """Return inputs for row sums of a matrix that is a subset of `wide` and disjoint from `apart`."""
+    """Yield inputs for row sums of a matrix that is a subset of `wide` and disjoint from `apart`."""
     none: list[list[int]] = [[], [], []]
     all_columns = [[0, 1, 2, 3]] * 3
     rows = [[0, 2], [], [3]]

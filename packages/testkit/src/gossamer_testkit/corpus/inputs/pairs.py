@@ -26,7 +26,7 @@ PADDED_LENGTH = 64
 
 
 def pairs(options: Options) -> Iterator[Case]:
-    """Return cases in which X and Z are all pairs of special values, one vector of them, or empty.
+    """Yield cases in which X and Z are all pairs of special values, one vector of them, or empty.
     OUT has a row per operation."""
     dtype, rows = options["dtype"], len(options["rows"])
     special = special_values(dtype)
@@ -51,14 +51,14 @@ def special_values(dtype: str) -> Array:
 
 
 def truths(options: Options) -> Iterator[Case]:
-    """Return cases in which X and Z are all pairs of bools, or empty."""
+    """Yield cases in which X and Z are all pairs of bools, or empty."""
     grid = np.array([[0, 0, 1, 1] * 16, [0, 1, 0, 1] * 16], bool)
     for name, columns in (("all pairs", grid), ("0 elements", grid[:, :0])):
         yield _pair_case(name, columns, rows=len(options["rows"]), output="bool")
 
 
 def cast_values(options: Options) -> Iterator[Case]:
-    """Return cases in which X has values of the source dtype for which the conversion to every target is
+    """Yield cases in which X has values of the source dtype for which the conversion to every target is
     defined; there is one output per target."""
     source, targets = options["source"], options["targets"]
     values = np.tile(_as_stored(_convertible(source, targets), source), 64)

@@ -18,7 +18,7 @@ _SORTED = {
 
 
 def search_cases(options: Options) -> Iterator[Case]:
-    """Return cases in which KEYS is sorted; V has values before, between, equal to and after its elements."""
+    """Yield cases in which KEYS is sorted; V has values before, between, equal to and after its elements."""
     for name, keys in _SORTED.items():
         around = sorted({value + step for value in (*keys, 5) for step in (-1, 0, 1)})
         values = {
