@@ -64,6 +64,19 @@ def resolve(node: Node, values: Mapping[str, Expr]) -> Any:
     return visit(node) if values and not _is_without(node, values) else node
 
 
+def substitute_subexprs(node: Expr, replacements: Mapping[Expr, Expr]) -> Expr:
+    """Return an expression with some of its subexpressions replaced.
+
+    >>> from gossamer_ir.core.build import ONE, add, index_var
+    >>> i, j = index_var("i"), index_var("j")
+    >>> substitute_subexprs(add(add(i, ONE), i), {add(i, ONE): j}) == add(j, i)
+    True
+    """
+    if node in replacements:
+        return replacements[node]
+    return map_children(node, lambda child: substitute_subexprs(child, replacements))
+
+
 def resolved_values(stmt: Stmt, values: Mapping[str, Expr]) -> dict[str, Expr]:
     """Return the values that a let or a block gives its variables, in terms of variables without a value.
 

@@ -15,11 +15,11 @@ from gossamer_ir.traversal.buffer_uses import buffers_accessed
 from gossamer_ir.traversal.free_vars import free_vars
 from gossamer_ir.traversal.substitute import resolve, substitute
 from gossamer_schedule.cursor.cursor_at import Cursor
+from gossamer_schedule.cursor.enclosed_block import enclosed_block
 from gossamer_schedule.cursor.variable_values import values_at
 from gossamer_schedule.errors import schedule_error
 from gossamer_schedule.motion.inline import required_assignment
 from gossamer_schedule.nests.block_nest import BlockNest
-from gossamer_schedule.nests.init_nest import enclosed_block
 
 
 class Epilogue(msgspec.Struct, frozen=True):

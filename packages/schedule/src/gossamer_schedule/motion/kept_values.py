@@ -18,12 +18,12 @@ from gossamer_ir.traversal.free_vars import free_vars
 from gossamer_ir.traversal.statement_queries import allocation_of, body_in
 from gossamer_ir.traversal.substitute import resolve
 from gossamer_schedule.cursor.cursor_at import Cursor
+from gossamer_schedule.cursor.enclosed_block import enclosed_block
 from gossamer_schedule.cursor.program_points import point_in_block, point_in_function
 from gossamer_schedule.cursor.variable_values import values_at
 from gossamer_schedule.errors import schedule_error
 from gossamer_schedule.legality.definite_assignment import definitely_assigns
 from gossamer_schedule.motion.inline import visit_conditions
-from gossamer_schedule.nests.init_nest import enclosed_block
 from gossamer_schedule.regions.computing_iters import computing_iters
 from gossamer_schedule.regions.match_indices import match_all
 

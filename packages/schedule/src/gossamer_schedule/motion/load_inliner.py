@@ -14,19 +14,15 @@ from gossamer_ir.nodes import Block, Expr, IfThenElse, Load, Node, Stmt, Store
 from gossamer_ir.traversal.buffer_uses import buffers_accessed
 from gossamer_ir.traversal.rewrite import map_children
 from gossamer_ir.traversal.statement_queries import loop_of
-from gossamer_ir.traversal.substitute import substitute
+from gossamer_ir.traversal.substitute import substitute, substitute_subexprs
 from gossamer_schedule.cursor.cursor_at import Cursor
 from gossamer_schedule.cursor.program_points import point_in_function
 from gossamer_schedule.errors import schedule_error, text_of
+from gossamer_schedule.legality.stored_values import is_function_of_element, value_by_element
 from gossamer_schedule.motion.inline import own_nest, visit_conditions
 from gossamer_schedule.motion.kept_values import is_constant_in_function, may_keep_values
 from gossamer_schedule.regions.iterator_dimensions import determined_iters
 from gossamer_schedule.regions.match_indices import match_all
-from gossamer_schedule.regions.stored_values import (
-    is_function_of_element,
-    value_by_element,
-    with_replaced_subexprs,
-)
 
 
 class LoadInliner:
@@ -112,7 +108,7 @@ class LoadInliner:
                     load, needs=f"the point that computes {text_of(load)} is known"
                 )
             indices = dict(zip(self._store.indices, load.indices, strict=True))
-            return with_replaced_subexprs(self._store.value, indices)
+            return substitute_subexprs(self._store.value, indices)
         raise schedule_error(
             f"{self._cursor.primitive}.not_proved",
             f"It is not known at which point block '{block.name}' computes {text_of(load)}.",

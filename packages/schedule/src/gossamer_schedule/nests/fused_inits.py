@@ -17,6 +17,7 @@ from gossamer_ir.traversal.buffer_uses import outer_writes
 from gossamer_ir.traversal.free_vars import free_vars
 from gossamer_ir.traversal.substitute import resolve
 from gossamer_schedule.cursor.cursor_at import Cursor
+from gossamer_schedule.cursor.enclosed_block import enclosed_block
 from gossamer_schedule.cursor.variable_values import values_at
 from gossamer_schedule.errors import schedule_error, text_of
 from gossamer_schedule.nests.init_checks import (
@@ -27,7 +28,7 @@ from gossamer_schedule.nests.init_checks import (
     require_inits_with_added_factors,
     require_points_kept,
 )
-from gossamer_schedule.nests.init_nest import conditions_around, enclosed_block
+from gossamer_schedule.nests.init_nest import conditions_around
 
 
 def require_inits_of_fused(cursors: Sequence[Cursor]) -> None:

@@ -27,11 +27,11 @@ from gossamer_ir.traversal.free_vars import free_vars
 from gossamer_ir.traversal.substitute import resolve
 from gossamer_ir.traversal.walk import walk
 from gossamer_schedule.cursor.cursor_at import Cursor
+from gossamer_schedule.cursor.enclosed_block import enclosed_block
 from gossamer_schedule.cursor.variable_values import values_at, values_in_block
 from gossamer_schedule.errors import schedule_error, text_of
 from gossamer_schedule.legality.races import are_iterations_apart, difference_text
 from gossamer_schedule.nests.block_nest import BlockNest, enclosing_loops_and_conditions
-from gossamer_schedule.nests.init_nest import enclosed_block
 
 
 def blocks_with_init(top: Cursor) -> Iterator[Cursor]:

@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 from msgspec.structs import replace
 
 from gossamer_ir.analysis.accesses.init_nests import (
-    EnclosedBlock,
     LoopOrCondition,
     conditions_of_init,
     iters_of_init,
@@ -21,7 +20,7 @@ from gossamer_ir.traversal.free_vars import free_vars
 from gossamer_ir.traversal.names import Namer
 from gossamer_ir.traversal.substitute import substitute, substitute_body
 from gossamer_schedule.cursor.cursor_at import Cursor
-from gossamer_schedule.cursor.variable_values import values_at
+from gossamer_schedule.cursor.enclosed_block import enclosed_block
 from gossamer_schedule.errors import schedule_error
 from gossamer_schedule.made_names import INIT_SUFFIX, init_name
 from gossamer_schedule.nests.block_nest import BlockNest, enclosing_loops_and_conditions
@@ -58,11 +57,6 @@ def init_nest(
     names = {loop.var: namer.fresh(init_name(loop.var, suffix=suffix)) for loop in loops}
     block = _init_block(cursor, names, namer=namer, suffix=suffix)
     return _nest_around(kept, names, (block,)), (block.name, *names.values())
-
-
-def enclosed_block(cursor: Cursor) -> EnclosedBlock:
-    """Return the block at a cursor with the loops around it, in the same outer block."""
-    return EnclosedBlock(cursor.node, cursor.loops_in_block, values_at(cursor))
 
 
 def conditions_around(cursor: Cursor) -> tuple[Expr, ...]:

@@ -10,13 +10,13 @@ from msgspec.structs import replace
 
 from gossamer_ir.analysis.accesses.init_nests import reduction_loops
 from gossamer_ir.analysis.proofs.program_point import ProgramPoint
+from gossamer_ir.arith.floor_multiples import dividend_of_floor
 from gossamer_ir.arith.simplify import simplify
 from gossamer_ir.core.build import ZERO, add, sub
 from gossamer_ir.nodes import Binary, Expr, For
 from gossamer_ir.traversal.substitute import resolve
 from gossamer_schedule.cursor.cursor_at import Cursor
 from gossamer_schedule.cursor.variable_values import values_at
-from gossamer_schedule.nests.floor_multiples import dividend_of_floor
 from gossamer_schedule.nests.init_checks import blocks_with_init
 
 

@@ -25,13 +25,12 @@ from gossamer_ir.nodes import (
 )
 from gossamer_ir.traversal.free_vars import free_vars
 from gossamer_ir.traversal.names import Namer
-from gossamer_ir.traversal.substitute import resolve, substitute
+from gossamer_ir.traversal.substitute import resolve, substitute, substitute_subexprs
 from gossamer_schedule.cursor.cursor_at import Cursor
 from gossamer_schedule.cursor.variable_values import values_at
 from gossamer_schedule.made_names import partial_name
 from gossamer_schedule.nests.block_nest import reduction_nest
 from gossamer_schedule.reductions.term_reduction import TermReduction
-from gossamer_schedule.regions.stored_values import with_replaced_subexprs
 
 
 class PartialBuffers(msgspec.Struct, frozen=True):
@@ -174,8 +173,8 @@ def _new_iters(block: Block, change: _IteratorChange, *, part: str) -> tuple[Blo
             change.vars[loop.var].name,
             "S" if change.vars[loop.var].name == part else "R",
             Range(
-                with_replaced_subexprs(loop.start, replacements),
-                with_replaced_subexprs(loop.extent, replacements),
+                substitute_subexprs(loop.start, replacements),
+                substitute_subexprs(loop.extent, replacements),
             ),
             index_var(loop.var),
         )

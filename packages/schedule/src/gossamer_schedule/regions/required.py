@@ -29,10 +29,11 @@ from gossamer_ir.traversal.walk import collect
 from gossamer_schedule.cursor.cursor_at import Cursor
 from gossamer_schedule.cursor.program_points import point_in_function
 from gossamer_schedule.cursor.variable_values import values_at
+from gossamer_schedule.legality.stored_values import is_own_value
 from gossamer_schedule.predicates.block_predicates import less_than
 from gossamer_schedule.regions.computing_iters import computing_iters
+from gossamer_schedule.regions.iterator_dimensions import determined_iters
 from gossamer_schedule.regions.produced import ProducedRange
-from gossamer_schedule.regions.stored_values import is_own_value
 from gossamer_schedule.safe_accesses.safe_loads import are_loads_safe_in_loops
 
 RequiredRegion: TypeAlias = dict[str, ProducedRange]
@@ -114,7 +115,9 @@ def _iterator_values_at(
     block: Block = cursor.node
     stores = (store for store in collect(Store, block) if store.buffer == access.buffer)
     # Otherwise the element does not tell which point has written it.
-    if not all(is_own_value(cursor, store) for store in stores):
+    if not all(
+        is_own_value(block, store, determined=determined_iters(cursor, store)) for store in stores
+    ):
         return None
     # Iterators that do not move keep the values that the loops around give them.
     fixed = {iterator.var: iterator.value for iterator in block.iters if iterator.var not in free}

@@ -15,9 +15,9 @@ from gossamer_ir.traversal.buffer_uses import buffers_accessed, buffers_written
 from gossamer_ir.traversal.free_vars import free_vars
 from gossamer_schedule.cursor.cursor_at import Cursor, addressable_stmts
 from gossamer_schedule.errors import schedule_error
+from gossamer_schedule.legality.covered_elements import require_covered
 from gossamer_schedule.nests.block_nest import BlockNest, loop_nest
 from gossamer_schedule.nests.copy_nest import IterationDomain
-from gossamer_schedule.nests.covered_elements import require_covered
 from gossamer_schedule.nests.existence_conditions import existence_conditions
 from gossamer_schedule.predicates.block_predicates import is_bound_of
 from gossamer_schedule.safe_accesses.safe_loads import are_loads_safe
@@ -67,7 +67,7 @@ def elements_of(
     # If one of them may be out of bounds, exactly the points of the block are visited.
     if not is_safely_read(cursor, elements, buffer_name=buffer_name):
         elements = ReadElements(reads, _domain(nest, block.iters, conditions))
-        require_covered(nest, block.iters)
+        require_covered(cursor, block.iters, loops=nest.loops)
     points = elements.points
     selectors = (*_selecting_exprs(reads), *points.conditions, *chain(*points.existence.values()))
     require_invariant_selectors(nest, points.iters, selectors)

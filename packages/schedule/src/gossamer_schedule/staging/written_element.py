@@ -17,14 +17,14 @@ from gossamer_ir.traversal.free_vars import free_vars
 from gossamer_ir.traversal.substitute import substitute
 from gossamer_ir.traversal.walk import walk
 from gossamer_schedule.cursor.cursor_at import ADDRESSED, Cursor, addressable_stmts, name_of
+from gossamer_schedule.cursor.enclosed_block import enclosed_block
 from gossamer_schedule.cursor.used_buffers import buffers_used_by, stmts_beside
 from gossamer_schedule.errors import schedule_error, text_of
+from gossamer_schedule.legality.covered_elements import required_tiles
 from gossamer_schedule.legality.definite_assignment import always_stores, definitely_assigns
 from gossamer_schedule.nests.block_nest import BlockNest, reduction_nest
 from gossamer_schedule.nests.copy_nest import IterationDomain
-from gossamer_schedule.nests.covered_elements import required_tiles
 from gossamer_schedule.nests.existence_conditions import existence_conditions
-from gossamer_schedule.nests.init_nest import enclosed_block
 from gossamer_schedule.predicates.block_predicates import is_bound_of
 from gossamer_schedule.safe_accesses.safe_loads import are_loads_safe
 from gossamer_schedule.staging.cache_checks import (
@@ -55,7 +55,7 @@ def required_element(cursor: Cursor, buffer_name: str) -> WrittenElement:
     require_sole_user(cursor, nest.top, buffer_name)
     iters = selecting_iters(cursor.node, store.indices)
     _require_spatial(cursor, iters, store=store)
-    tiles = required_tiles(nest, iters)
+    tiles = required_tiles(cursor, iters, loops=nest.loops)
     whole = [iterator for iterator in iters if iterator.var not in tiles]
     conditions = _required_conditions(nest, iters, whole, store=store)
     existence = existence_conditions(nest, iters, tiles=tiles)

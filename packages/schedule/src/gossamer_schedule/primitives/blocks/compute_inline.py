@@ -16,6 +16,7 @@ from gossamer_schedule.cursor.requirements import LOOP_STAGES
 from gossamer_schedule.definition.change import Change
 from gossamer_schedule.definition.primitive import primitive
 from gossamer_schedule.errors import quote, schedule_error
+from gossamer_schedule.legality.covered_elements import require_covered
 from gossamer_schedule.motion.inline import (
     own_nest,
     require_only_iters,
@@ -26,7 +27,6 @@ from gossamer_schedule.motion.inline import (
 )
 from gossamer_schedule.motion.load_inliner import LoadInliner
 from gossamer_schedule.nests.block_nest import loop_nest
-from gossamer_schedule.nests.covered_elements import require_covered
 
 
 @primitive(stages=LOOP_STAGES)
@@ -78,7 +78,7 @@ def compute_inline(root: Cursor, block: str, *, function: str | None = None) -> 
     require_allocated(find_buffer(root, buffer=store.buffer), root)
     required_writer(root, store.buffer)
     require_only_iters(cursor)
-    require_covered(loop_nest(cursor), cursor.node.iters)
+    require_covered(cursor, cursor.node.iters, loops=loop_nest(cursor).loops)
     without = without_block(cursor)
     _require_only_loads(without, store)
     _require_uses_after(cursor, store)

@@ -22,11 +22,10 @@ from gossamer_schedule.cursor.variable_values import values_at
 from gossamer_schedule.definition.change import Change
 from gossamer_schedule.definition.primitive import primitive
 from gossamer_schedule.errors import quote, schedule_error
+from gossamer_schedule.legality.covered_elements import require_covered
 from gossamer_schedule.motion.epilogue import Epilogue, are_vars, required_epilogue
 from gossamer_schedule.motion.inline import own_nest, without_block, without_buffer
 from gossamer_schedule.motion.move_block import nest_beside
-from gossamer_schedule.nests.block_nest import BlockNest
-from gossamer_schedule.nests.covered_elements import require_covered
 from gossamer_schedule.reductions.reassociation import reduction_of, with_reassociation_marks
 from gossamer_schedule.safe_accesses.safe_loads import are_loads_safe
 from gossamer_schedule.staging.redirected_accesses import with_redirected_accesses
@@ -201,8 +200,8 @@ def _require_same_elements(
         )
         if free_vars(theirs, ours) & names or theirs != ours:
             visited.append(pair)
-    require_covered(BlockNest(cursor, own_loops[0]), [ours for _, ours in visited])
-    require_covered(BlockNest(epilogue_cursor, own_loops[1]), [theirs for theirs, _ in visited])
+    require_covered(cursor, [ours for _, ours in visited], loops=own_loops[0])
+    require_covered(epilogue_cursor, [theirs for theirs, _ in visited], loops=own_loops[1])
     indices = tuple(index_var(ours.var) for _, ours in epilogue.pairs)
     iters = [ours for _, ours in epilogue.pairs]
     if not are_loads_safe(

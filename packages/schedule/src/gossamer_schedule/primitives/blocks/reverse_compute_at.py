@@ -133,9 +133,13 @@ def _require_own_elements(cursor: Cursor) -> None:
 def _are_own_values(cursor: Cursor, stores: Sequence[Store]) -> bool:
     """Return whether each spatial point of a block that reduces stores to an element of its own."""
     # Imported late: blocks that copy a result do not reduce.
-    from gossamer_schedule.regions.stored_values import is_own_value
+    from gossamer_schedule.legality.stored_values import is_own_value
+    from gossamer_schedule.regions.iterator_dimensions import determined_iters
 
-    return all(is_own_value(cursor, store) for store in stores)
+    return all(
+        is_own_value(cursor.node, store, determined=determined_iters(cursor, store))
+        for store in stores
+    )
 
 
 def _required_shared_buffers(cursor: Cursor, top: Cursor, *, own_loops: Sequence[For]) -> Set[str]:

@@ -11,7 +11,7 @@ from gossamer_ir.nodes import Block, Expr, Load, Store, Var
 from gossamer_ir.traversal.access_types import READS
 from gossamer_ir.traversal.buffer_definitions import all_buffers
 from gossamer_ir.traversal.buffer_uses import buffers_accessed, buffers_named
-from gossamer_ir.traversal.substitute import substitute
+from gossamer_ir.traversal.substitute import substitute, substitute_subexprs
 from gossamer_ir.traversal.walk import collect
 from gossamer_schedule.cursor.cursor_at import Cursor
 from gossamer_schedule.cursor.find import find_block
@@ -21,6 +21,7 @@ from gossamer_schedule.cursor.used_buffers import conflicting_buffers
 from gossamer_schedule.definition.change import Change
 from gossamer_schedule.definition.primitive import primitive
 from gossamer_schedule.errors import quote, schedule_error
+from gossamer_schedule.legality.covered_elements import require_covered
 from gossamer_schedule.legality.distinct_stores import require_distinct_stores
 from gossamer_schedule.motion.inline import (
     domain_conditions,
@@ -33,8 +34,6 @@ from gossamer_schedule.motion.inline import (
 from gossamer_schedule.motion.kept_values import is_computed_for, may_keep_values
 from gossamer_schedule.motion.move_block import require_bound_before
 from gossamer_schedule.nests.block_nest import loop_nest
-from gossamer_schedule.nests.covered_elements import require_covered
-from gossamer_schedule.regions.stored_values import with_replaced_subexprs
 
 
 @primitive(stages=LOOP_STAGES)
@@ -86,7 +85,7 @@ def reverse_compute_inline(root: Cursor, block: str, *, function: str | None = N
     _require_no_conflict(cursor, producer, between=load.buffer)
     require_bound_before(cursor.up(len(cursor.nest)), producer.up(len(producer.nest)))
     require_only_iters(cursor)
-    require_covered(loop_nest(cursor), cursor.node.iters)
+    require_covered(cursor, cursor.node.iters, loops=loop_nest(cursor).loops)
     require_distinct_stores(cursor, store.buffer)
     if _depends_on_value(cursor, store, load):
         require_distinct_stores(producer, load.buffer)
@@ -158,7 +157,7 @@ def _require_produced(cursor: Cursor, producer: Cursor, load: Load, *, produced:
     """Refuse loads of elements that may be left from an earlier iteration of a loop around both blocks."""
     if not may_keep_values(producer.up(len(producer.nest)), load.buffer):
         return
-    require_covered(loop_nest(producer), producer.node.iters)
+    require_covered(producer, producer.node.iters, loops=loop_nest(producer).loops)
     if not is_computed_for(cursor, load, producer, produced):
         raise schedule_error(
             "reverse_compute_inline.not_proved",
@@ -198,7 +197,7 @@ def _store_at_point(store: Store, load: Load, *, value: Expr, point: Mapping[str
 
 
 def _expr_at_point(expr: Expr, load: Load, *, value: Expr, point: Mapping[str, Expr]) -> Expr:
-    at_point: Expr = substitute(with_replaced_subexprs(expr, {load: value}), point)
+    at_point: Expr = substitute(substitute_subexprs(expr, {load: value}), point)
     return at_point
 
 

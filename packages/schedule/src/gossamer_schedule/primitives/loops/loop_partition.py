@@ -20,6 +20,7 @@ from gossamer_ir.traversal.rewrite import rewrite_body
 from gossamer_ir.traversal.substitute import substitute_body
 from gossamer_schedule.cursor.clones import Clone, clones_of, forwards_of
 from gossamer_schedule.cursor.cursor_at import Cursor
+from gossamer_schedule.cursor.enclosed_block import enclosed_block
 from gossamer_schedule.cursor.find import find_loop
 from gossamer_schedule.cursor.requirements import LOOP_STAGES, require_serial
 from gossamer_schedule.cursor.variable_values import values_at
@@ -34,7 +35,6 @@ from gossamer_schedule.nests.init_checks import (
     require_init_in_copies,
     require_inits_with_added_factors,
 )
-from gossamer_schedule.nests.init_nest import enclosed_block
 from gossamer_schedule.nests.partition_ranges import (
     part_ranges,
     program_point_around,

@@ -23,6 +23,7 @@ from gossamer_ir.traversal.substitute import resolve, substitute, substitute_bod
 from gossamer_ir.traversal.walk import contains
 from gossamer_schedule.cursor.clones import clones_of, forwards_of
 from gossamer_schedule.cursor.cursor_at import Cursor, name_of
+from gossamer_schedule.cursor.enclosed_block import enclosed_block
 from gossamer_schedule.cursor.find import find_named
 from gossamer_schedule.cursor.requirements import LOOP_STAGES
 from gossamer_schedule.cursor.variable_values import values_at
@@ -30,7 +31,6 @@ from gossamer_schedule.definition.change import Change
 from gossamer_schedule.definition.primitive import primitive
 from gossamer_schedule.errors import schedule_error
 from gossamer_schedule.nests.init_checks import blocks_with_init, require_init_in_copies
-from gossamer_schedule.nests.init_nest import enclosed_block
 from gossamer_schedule.safe_accesses.expression_arguments import expr_at
 
 

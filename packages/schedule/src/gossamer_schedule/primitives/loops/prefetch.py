@@ -26,8 +26,8 @@ from gossamer_schedule.cursor.variable_values import values_in_block
 from gossamer_schedule.definition.change import Change
 from gossamer_schedule.definition.primitive import primitive
 from gossamer_schedule.errors import listing, schedule_error
-from gossamer_schedule.regions.conditional_prefetch import conditional_prefetch, has_varying_count
 from gossamer_schedule.regions.consecutive_elements import ElementSpan, span_below
+from gossamer_schedule.staging.conditional_prefetch import conditional_prefetch, has_varying_count
 
 
 @primitive(stages=("loop",))

@@ -19,6 +19,7 @@ from gossamer_ir.arith.affine import (
     times,
     vscale_coefficient,
 )
+from gossamer_ir.arith.floor_multiples import dividend_of_floor
 from gossamer_ir.core.build import ZERO, add, index_var, integer_value
 from gossamer_ir.core.limits import MAX_SIZE
 from gossamer_ir.dependence.mixed_radix import ceildiv_by, ceildiv_in_range, digits_from_counts
@@ -36,7 +37,6 @@ from gossamer_schedule.definition.primitive import primitive
 from gossamer_schedule.errors import schedule_error, text_of
 from gossamer_schedule.legality.loop_invariance import require_unchanged, require_unchanged_bounds
 from gossamer_schedule.made_names import split_loop_names
-from gossamer_schedule.nests.floor_multiples import dividend_of_floor
 from gossamer_schedule.nests.init_checks import require_inits_with_added_factors
 from gossamer_schedule.nests.split_variable import split_variable
 from gossamer_schedule.safe_accesses.expression_arguments import expr_of_text

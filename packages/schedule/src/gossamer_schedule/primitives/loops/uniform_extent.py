@@ -16,6 +16,7 @@ from gossamer_ir.traversal.names import Namer, namer_of
 from gossamer_ir.traversal.substitute import resolve, substitute
 from gossamer_ir.traversal.walk import collect
 from gossamer_schedule.cursor.cursor_at import Cursor
+from gossamer_schedule.cursor.enclosed_block import enclosed_block
 from gossamer_schedule.cursor.find import find_loop
 from gossamer_schedule.cursor.program_points import point_in_function
 from gossamer_schedule.cursor.requirements import LOOP_STAGES, require_serial, require_zero_start
@@ -28,7 +29,6 @@ from gossamer_schedule.legality.races import require_no_race_on_new
 from gossamer_schedule.made_names import extent_name, longest_block_name
 from gossamer_schedule.nests.copy_nest import IterationDomain, copy_nest, names_of_nest
 from gossamer_schedule.nests.init_checks import blocks_with_init
-from gossamer_schedule.nests.init_nest import enclosed_block
 from gossamer_schedule.predicates.block_predicates import less_than
 from gossamer_schedule.predicates.bounded_body import with_bounded_iterations
 

@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Set
 
 from gossamer_ir.core.build import ZERO
 from gossamer_ir.nodes import Block, Expr, Store
 from gossamer_ir.traversal.free_vars import free_vars
-from gossamer_ir.traversal.rewrite import map_children
-from gossamer_schedule.cursor.cursor_at import Cursor
-from gossamer_schedule.regions.iterator_dimensions import determined_iters
+from gossamer_ir.traversal.substitute import substitute_subexprs
 
 
-def is_own_value(cursor: Cursor, store: Store) -> bool:
+def is_own_value(block: Block, store: Store, *, determined: Set[str]) -> bool:
     """Return whether a stored element keeps the value that a point of the block gives it.
 
-    Other points must store to other elements, or the same value to the same element.
+    `determined` holds the iterators that the element determines. Other points must store to other elements,
+    or the same value to the same element.
     """
-    block: Block = cursor.node
-    determined = determined_iters(cursor, store)
     if all(iterator.var in determined for iterator in block.iters if iterator.kind == "S"):
         return True
     return not block.init and block.predicate is None and is_function_of_element(block, store)
@@ -33,11 +30,4 @@ def is_function_of_element(block: Block, store: Store) -> bool:
 def value_by_element(store: Store) -> Expr:
     """Return the stored value with constants instead of the indices of its element: two iterations that store
     to the same element differ in the value only where variables remain."""
-    return with_replaced_subexprs(store.value, dict.fromkeys(store.indices, ZERO))
-
-
-def with_replaced_subexprs(node: Expr, replacements: Mapping[Expr, Expr]) -> Expr:
-    """Return an expression with some of its subexpressions replaced."""
-    if node in replacements:
-        return replacements[node]
-    return map_children(node, lambda child: with_replaced_subexprs(child, replacements))
+    return substitute_subexprs(store.value, dict.fromkeys(store.indices, ZERO))

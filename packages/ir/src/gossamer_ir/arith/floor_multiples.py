@@ -6,7 +6,6 @@ from gossamer_ir.arith.affine import affine_of, vscale_coefficient
 from gossamer_ir.nodes import Binary, Expr
 
 
-# Other operations: nothing is concluded from them.
 def dividend_of_floor(expr: Expr) -> Expr | None:
     """Return n for an expression `n // c * c` with a positive constant `c`, or such a multiple of vscale;
     None for any other expression. Such a product never overflows.
