@@ -197,7 +197,7 @@ WORDS = (
 
 
 LIKELY = {
-    "scope": ("local", "global"), "rest": ("masked", "serial"), "access": ("read", "write"),
+    "scope": ("local", "global"), "remainder": ("masked", "serial"), "access": ("read", "write"),
     "factors": ([None, 4], [2, None]), "factor": (4,), "offset": (0, 1), "distance": (1, 2),
     "thread": ("blockIdx.x", "threadIdx.x"), "condition": ("n > 4", "m > 4"), "points": ([1], [2, 3]),
     "key": ("note", "unroll"), "value": (1, "text"), "dtype": ("float64", "int64"), "parts": (2,),

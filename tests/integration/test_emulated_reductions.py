@@ -69,8 +69,8 @@ def reduce(x: T.handle, y: T.handle, n: T.int64) -> None:
     Y = T.match_buffer(y, ({len(rows)},), "{dtype}")
 {"".join(blocks)}""")
     builder = ScheduleBuilder(module)
-    for row, (_, count, rest) in enumerate(rows):
-        builder.vectorize(f"i{row}", lanes=count, rest=rest)
+    for row, (_, count, remainder) in enumerate(rows):
+        builder.vectorize(f"i{row}", lanes=count, remainder=remainder)
     return builder.module, lanes
 
 

@@ -52,13 +52,13 @@ def grouped(dtype):
 def copied_one_by_one(dtype):
     builder = grouped(dtype).reverse_compute_at("dot_Out_local", loop="p_1")
     builder = builder.decompose_reduction("dot", loop="k_0")
-    return builder.vectorize("k_1", rest="masked").unroll("p_1").parallel("p_0").module
+    return builder.vectorize("k_1", remainder="masked").unroll("p_1").parallel("p_0").module
 
 
 def copied_at_once(dtype):
     builder = grouped(dtype).reverse_compute_at("dot_Out_local", loop="p_0")
     builder = builder.decompose_reduction("dot", loop="k_0")
-    builder = builder.vectorize("k_1", rest="masked").unroll("p_1").vectorize("p_c")
+    builder = builder.vectorize("k_1", remainder="masked").unroll("p_1").vectorize("p_c")
     return builder.parallel("p_0").module
 
 

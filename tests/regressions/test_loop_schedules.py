@@ -215,7 +215,7 @@ CASES = {
             {
                 "loop": (
                     Step("parallel", {"loop": "i", "accumulate": "atomic"}),
-                    Step("vectorize", {"loop": "k", "rest": "masked"}),
+                    Step("vectorize", {"loop": "k", "remainder": "masked"}),
                 )
             },
         )

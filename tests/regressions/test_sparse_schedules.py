@@ -378,7 +378,7 @@ CASES = {
         {
             "loop": (
                 Step("split", {"loop": "k", "factors": (None, 4)}),
-                Step("vectorize", {"loop": "k_1", "rest": "masked"}),
+                Step("vectorize", {"loop": "k_1", "remainder": "masked"}),
             )
         },
     ),

@@ -195,13 +195,14 @@ def scalable_forms(step: Step) -> Iterator[str]:
     if step.op == "vectorize" and lanes == NATIVE_LANES:
         yield "native lanes"
     if step.op == "vectorize" and isinstance(lanes, str):
-        yield f"rest {step.args.get('rest', 'scalar')}"
+        yield f"remainder {step.args.get('remainder', 'scalar')}"
     if step.op == "convert_lanes":
         yield "to scalable lanes" if isinstance(lanes, str) else "to fixed lanes"
 
 
 SCALABLE_FORMS = (
-    "split by vscale", "native lanes", "rest masked", "rest scalar", "to scalable lanes", "to fixed lanes"
+    "split by vscale", "native lanes", "remainder masked", "remainder scalar", "to scalable lanes",
+    "to fixed lanes",
 )  # fmt: skip
 
 

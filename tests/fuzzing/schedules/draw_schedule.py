@@ -139,8 +139,8 @@ def draw_step(rng: Random, builder: ScheduleBuilder) -> None:
         case "decompose_reduction":
             builder.decompose_reduction(rng.choice(blocks), loop=rng.choice(loops))
         case "vectorize":
-            rest = rng.choice((None, "masked", "scalar"))
-            builder.vectorize(rng.choice(innermost(builder.module)), rest=rest)
+            remainder = rng.choice((None, "masked", "scalar"))
+            builder.vectorize(rng.choice(innermost(builder.module)), remainder=remainder)
         case "parallel":
             builder.parallel(rng.choice(loops), grain=1)
         case "prefetch":
@@ -161,7 +161,7 @@ def draw_group(rng: Random, builder: ScheduleBuilder) -> None:
     _, group = builder.split(outer, factors=(None, rng.choice((4, 8)))).names
     builder.unroll(group)
     _, lanes = builder.split(inner, factors=(None, rng.choice((2, 4, 8)))).names
-    builder.vectorize(lanes, rest=rng.choice((None, "masked")))
+    builder.vectorize(lanes, remainder=rng.choice((None, "masked")))
 
 
 def draw_staged(rng: Random, builder: ScheduleBuilder) -> None:

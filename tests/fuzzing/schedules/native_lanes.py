@@ -30,7 +30,7 @@ def in_native_lanes(module: Module) -> Module:
         for loop in _innermost_loops(function):
             tried = ScheduleBuilder(builder.module)
             try:
-                tried.vectorize(loop, lanes="native", rest="masked", function=function.name)
+                tried.vectorize(loop, lanes="native", remainder="masked", function=function.name)
                 lower_to_flat(tried.module)
             except (ScheduleError, UnsupportedError):
                 continue

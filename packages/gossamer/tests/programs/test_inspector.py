@@ -36,7 +36,7 @@ def grouped():
         ("split", {"loop": "i_j", "factors": (None, GROUP, 4)}),
         ("split", {"loop": "k", "factors": (2, 16)}),
         ("decompose_reduction", {"block": "sddmm", "loop": "k_0"}),
-        ("vectorize", {"loop": "k_1", "rest": "masked"}),
+        ("vectorize", {"loop": "k_1", "remainder": "masked"}),
         ("unroll", {"loop": "k_0"}),
         ("unroll", {"loop": "i_j_2"}),
         ("parallel", {"loop": "i_j_0", "grain": 2}),

@@ -22,7 +22,7 @@ SUMS = f"""
 if n > 7:
     for i in T.serial(2):
         for a in T.unroll(3):
-            for l in T.vectorized(4, annotations={{"rest": "masked"}}):
+            for l in T.vectorized(4, annotations={{"remainder": "masked"}}):
                 if a * 4 + l - {EARLY} >= 0 and a * 4 + l - {EARLY} < 8:
                     Y[i] = Y[i] + X[a * 4 + l - {EARLY}]
 """
@@ -67,7 +67,7 @@ def test_the_loop_is_there_for_arrays_that_begin_with_a_vector():
 COPIED = f"""
 for i in T.serial(n):
     for a in T.unroll(3):
-        for l in T.vectorized(4, annotations={{"rest": "masked"}}):
+        for l in T.vectorized(4, annotations={{"remainder": "masked"}}):
             if a * 4 + l - {EARLY} >= 0 and a * 4 + l - {EARLY} < 8 and n > 7:
                 Y[a * 4 + l - {EARLY}] = X[a * 4 + l - {EARLY}]
 """
@@ -109,7 +109,7 @@ BESIDE_ANOTHER_LOOP = f"""
 for i in T.serial(n):
     if n > 7:
         for a in T.unroll(3):
-            for l in T.vectorized(4, annotations={{"rest": "masked"}}):
+            for l in T.vectorized(4, annotations={{"remainder": "masked"}}):
                 if a * 4 + l - {EARLY} >= 0 and a * 4 + l - {EARLY} < 8:
                     Y[a * 4 + l - {EARLY}] = X[a * 4 + l - {EARLY}]
     for j in T.serial(n):

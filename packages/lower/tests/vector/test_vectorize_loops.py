@@ -121,7 +121,7 @@ def test_an_unrolled_reduction_up_to_a_bound_keeps_its_masks(n):
 @pytest.mark.parametrize("n", [0, 1, 3, 4, 5, 9, 37])
 def test_the_rest_of_a_reduction_may_be_one_masked_vector(n):
     text = tiled("4", "S[0] = S[0] + X[@]").replace(
-        "T.vectorized(4)", 'T.vectorized(4, annotations={"rest": "masked"})'
+        "T.vectorized(4)", 'T.vectorized(4, annotations={"remainder": "masked"})'
     )
     module = lower_to_flat(parse_module(text))
     assert [node.var for node in walk(module) if isinstance(node, For)] == ["t"]
@@ -131,11 +131,11 @@ def test_the_rest_of_a_reduction_may_be_one_masked_vector(n):
     assert total[0] == 1 + x.sum()
 
 
-@pytest.mark.parametrize("rest", ["scalar", "masked"])
+@pytest.mark.parametrize("remainder", ["scalar", "masked"])
 @pytest.mark.parametrize("n", [0, 1, 2, 4, 5, 6, 9, 21])
-def test_a_reduction_up_to_a_negative_bound_is_empty(n, rest):
+def test_a_reduction_up_to_a_negative_bound_is_empty(n, remainder):
     text = tiled("4", "S[0] = S[0] + X[@]").replace("+ l < n:", "+ l < n - 5:")
-    marked = f'T.vectorized(4, annotations={{"rest": "{rest}"}})'
+    marked = f'T.vectorized(4, annotations={{"remainder": "{remainder}"}})'
     module = lower_to_flat(parse_module(text.replace("T.vectorized(4)", marked)))
     x = np.arange(1, n + 1, dtype=np.float32)
     total = np.ones(1, dtype=np.float32)
@@ -152,7 +152,7 @@ def grouped(lanes, bound="n"):
         + f"""
     for t in T.serial(({bound} + ({group} - 1)) // ({group})):
         for u in T.unroll(2):
-            for l in T.vectorized({lanes}, annotations={{"rest": "masked"}}):
+            for l in T.vectorized({lanes}, annotations={{"remainder": "masked"}}):
                 if {position} < {bound} and {position} >= 2:
                     S[0] = S[0] + X[{position}]
 """
@@ -164,11 +164,11 @@ def grouped(lanes, bound="n"):
 @pytest.mark.parametrize("lanes", ["4", "T.vscale() * 4"])
 def test_groups_of_vectors_are_whole_and_the_rest_is_masked(lanes, bound, n):
     module = lower_to_flat(parse_module(grouped(lanes, bound)))
-    groups, rest = [node for node in walk(module) if isinstance(node, For)]
-    assert [groups.var, rest.var] == ["t", "u_rest"]
+    groups, remainder = [node for node in walk(module) if isinstance(node, For)]
+    assert [groups.var, remainder.var] == ["t", "u_rest"]
     bounds = [
         any(isinstance(node, Compare) and node.op == "lt" for node in walk(*loop.body))
-        for loop in (groups, rest)
+        for loop in (groups, remainder)
     ]
     assert bounds == [False, True]
     x = np.arange(1, n + 1, dtype=np.float32)
@@ -183,12 +183,17 @@ def test_groups_of_vectors_are_whole_and_the_rest_is_masked(lanes, bound, n):
 @pytest.mark.parametrize(
     ("old", "new"),
     [
-        (', annotations={"rest": "masked"}', ""),
+        (', annotations={"remainder": "masked"}', ""),
         ("T.serial((n + ", "T.serial(1 + (n + "),
         ("for u in T.unroll(2)", "for u in T.serial(2)"),
         ("S[0]", "S[u // 2]"),
     ],
-    ids=["a scalar rest", "more groups", "a loop that is not unrolled", "an element for a vector"],
+    ids=[
+        "a scalar remainder",
+        "more groups",
+        "a loop that is not unrolled",
+        "an element for a vector",
+    ],
 )
 def test_other_nests_are_not_groups(old, new):
     text = grouped("4")
@@ -210,9 +215,9 @@ def test_prefetches_after_a_reduction_run_with_whole_vectors_only(is_grouped, n)
     text = grouped("4") if is_grouped else tiled("4", "S[0] = S[0] + X[@]")
     text += PREFETCHES.format(group=8 if is_grouped else 4)
     module = lower_to_flat(parse_module(text))
-    whole, rest = [node for node in walk(module) if isinstance(node, For)]
+    whole, remainder = [node for node in walk(module) if isinstance(node, For)]
     counts = [
-        sum(isinstance(node, Prefetch) for node in walk(*loop.body)) for loop in (whole, rest)
+        sum(isinstance(node, Prefetch) for node in walk(*loop.body)) for loop in (whole, remainder)
     ]
     assert counts == [3, 0]
     assert not any(isinstance(node, LaneReduce) for node in walk(*whole.body))

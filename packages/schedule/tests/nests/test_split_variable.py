@@ -65,7 +65,7 @@ def test_rows_that_a_split_adds_to_a_fused_loop_are_not_initialized(program, fac
 def test_lanes_of_a_fused_loop_are_next_to_each_other(program, factors):
     schedule, names = fused_and_split(program(COPY), factors)
     schedule.parallel(names[0])
-    schedule.vectorize(names[-1], rest="masked")
+    schedule.vectorize(names[-1], remainder="masked")
     verify(schedule.module)
     results(schedule.module)
 

@@ -83,7 +83,11 @@ def test_terms_are_those_of_one_iteration_of_the_loops_around():
 
 REFUSED = [
     ("vectorize.accumulate", scatter(), {"loop": "i_1", "accumulate": "privatized"}),
-    ("vectorize.accumulate", scatter(), {"loop": "i_1", "accumulate": "atomic", "rest": "masked"}),
+    (
+        "vectorize.accumulate",
+        scatter(),
+        {"loop": "i_1", "accumulate": "atomic", "remainder": "masked"},
+    ),
     ("vectorize.no_reduction", scatter("A[vk, vi]"), {"loop": "i_1", "accumulate": "atomic"}),
     ("vectorize.extent", scatter(), {"loop": "i_0", "accumulate": "atomic"}),
 ]

@@ -27,8 +27,8 @@ OPTIONS = [
     ("sample_categorical", (examples.MATMUL, ("tile",), {"candidates": (2, 4), "weights": (1, 3)})),
     ("split", (examples.MATMUL, ("l",), {"factors": (None, "4 * T.vscale()")})),
     ("unsafe_parallel", (examples.MATMUL, ("j",), {"weight": "j + 1", "grain": 4})),
-    ("unsafe_vectorize", (IN_FOURS, ("l_1",), {"rest": "masked"})),
-    ("vectorize", (IN_FOURS, ("l_1",), {"rest": "masked"})),
+    ("unsafe_vectorize", (IN_FOURS, ("l_1",), {"remainder": "masked"})),
+    ("vectorize", (IN_FOURS, ("l_1",), {"remainder": "masked"})),
     ("vectorize", (examples.MATMUL, ("l",), {"lanes": "native"})),
     ("vectorize", (examples.MATMUL, ("l",), {"lanes": 2 * T.vscale()})),
 ]

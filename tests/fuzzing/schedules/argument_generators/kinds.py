@@ -60,8 +60,8 @@ def vectorize(scene: Scene) -> Drawn:
         return _scalable(scene, innermost)
     counted = [site for site in innermost if constant_extent(site) is not None]
     loop = scene.choose(counted or innermost)
-    rests = [{"rest": word} for word in choices_of(PRIMITIVES["vectorize"], "rest")]
-    how = scene.rng.choice(({}, *rests, {"accumulate": "atomic"}))
+    remainders = [{"remainder": word} for word in choices_of(PRIMITIVES["vectorize"], "remainder")]
+    how = scene.rng.choice(({}, *remainders, {"accumulate": "atomic"}))
     return loop and {"loop": loop.node.var, **how}
 
 
@@ -71,7 +71,11 @@ def _scalable(scene: Scene, innermost: list[Cursor]) -> Drawn:
     if loop is None:
         return None
     lanes = {"lanes": scene.rng.choice(SCALABLE_LANES)} if scene.chance(0.8) else {}
-    return {"loop": loop.node.var, **lanes, **({"rest": "masked"} if scene.chance(0.6) else {})}
+    return {
+        "loop": loop.node.var,
+        **lanes,
+        **({"remainder": "masked"} if scene.chance(0.6) else {}),
+    }
 
 
 def convert_lanes(scene: Scene) -> Drawn:

@@ -27,7 +27,7 @@ PENDING = "pending"
 PIPELINE = "pipeline"
 PREPROCESS = "preprocess"
 REASSOCIATES = "reassociates"
-REST = "rest"
+REMAINDER = "remainder"
 UNSAFE = "unsafe"
 WINDOW = "window"
 
@@ -149,10 +149,10 @@ ANNOTATIONS: Mapping[str, AnnotationKind] = {
         readers="none: a record",
         records="The terms of block '{name}' are combined in another order than in the program.",
     ),
-    REST: AnnotationKind(
+    REMAINDER: AnnotationKind(
         "How the remainder of a vectorized loop runs.",
         on=("loop",),
-        value="the argument `rest` of `vectorize`",
+        value="the argument `remainder` of `vectorize`",
         writers="vectorize",
         readers="vectorize_loops",
     ),

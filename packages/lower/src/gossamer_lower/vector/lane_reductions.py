@@ -25,7 +25,7 @@ from gossamer_ir.analysis.statements.reductions import (
 from gossamer_ir.arith.affine import ONE_FORM, Affine, expr_of
 from gossamer_ir.arith.inequalities import slack_of
 from gossamer_ir.arith.simplify import simplify_body
-from gossamer_ir.core.annotations import REST
+from gossamer_ir.core.annotations import REMAINDER
 from gossamer_ir.core.build import ONE, ZERO, floordiv, index, index_var, integer_value, mul, sub
 from gossamer_ir.core.conditions import (
     ShortCircuit,
@@ -297,8 +297,8 @@ def _masked_remainder(outer: For, inner: For, peeled: _Peeled, *, body: tuple[St
 
 
 def _has_masked_remainder(loop: For) -> bool:
-    """Return whether the remainder of a reduction is to be one masked vector (`vectorize(rest=)`)."""
-    return dict(loop.annotations).get(REST) == "masked"
+    """Return whether the remainder of a reduction is to be one masked vector (`vectorize(remainder=)`)."""
+    return dict(loop.annotations).get(REMAINDER) == "masked"
 
 
 def _bound_of(outer: For, inner: For, condition: Expr) -> Expr | None:

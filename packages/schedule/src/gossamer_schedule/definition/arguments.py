@@ -288,7 +288,7 @@ def choices_of(primitive: Callable[..., Any], name: str) -> tuple[str, ...]:
     """Return the words that an argument of a primitive may be.
 
     >>> from gossamer_schedule import vectorize
-    >>> choices_of(vectorize, "rest")
+    >>> choices_of(vectorize, "remainder")
     ('masked', 'scalar')
     """
     return words_of(argument_types(primitive)[0][name])

@@ -56,7 +56,7 @@ def schedule_report(module: Module, machine: Machine, stats: Stats | None = None
     ... ''')
     >>> found = schedule_report(program, Machine())
     >>> found.rule, found.decisions[1].what
-    ('row_spmv', '16 partial results in lanes, the rest masked')
+    ('row_spmv', '16 partial results in lanes, the remainder masked')
     >>> found.schedule == default_schedule(program, Machine())
     True
     """

@@ -39,7 +39,7 @@ def early():
 
 def in_vectors():
     split = early().split("k", factors=(3, 4)).decompose_reduction("rows", loop="k_0")
-    return split.vectorize("k_1", rest="masked")
+    return split.vectorize("k_1", remainder="masked")
 
 
 def in_other_parts():

@@ -44,9 +44,13 @@ def nest(value="i_0 * 4 + i_1", *, more="pass"):
 def test_the_result_is_that_of_other_lanes_in_the_first_place(program, name, before, after):
     body, loop = PROGRAMS[name]
     module = program(body)
-    start = vectorize(module, loop, lanes=before, rest="masked" if name == "a sum" else "scalar")
+    start = vectorize(
+        module, loop, lanes=before, remainder="masked" if name == "a sum" else "scalar"
+    )
     result = convert_lanes(start.module, *start.names, lanes=after)
-    wanted = vectorize(module, loop, lanes=after, rest="masked" if name == "a sum" else "scalar")
+    wanted = vectorize(
+        module, loop, lanes=after, remainder="masked" if name == "a sum" else "scalar"
+    )
     assert result.names == start.names
     assert verify(result.module) == wanted.module
 

@@ -73,11 +73,11 @@ for i in T.serial(8):
 """,
     ),
     "lanes of a whole extent": (
-        SUM, {"loop": "j", "lanes": 4, "rest": "masked"}, ("j_0", "j_1"),
+        SUM, {"loop": "j", "lanes": 4, "remainder": "masked"}, ("j_0", "j_1"),
         """
 for i in T.serial(8):
     for j_0 in T.serial(2):
-        for j_1 in T.vectorized(4, annotations={"rest": "masked"}):
+        for j_1 in T.vectorized(4, annotations={"remainder": "masked"}):
             with T.block("sum"):
                 vi = T.axis.spatial(8, i)
                 vj = T.axis.reduce(8, j_0 * 4 + j_1)
@@ -108,7 +108,7 @@ for i_0 in T.serial(2):
 }  # fmt: skip
 REFUSED = [
     ("vectorize.kind", PARALLEL, {"loop": "i"}),
-    ("vectorize.rest", COPY, {"loop": "i", "rest": "skipped"}),
+    ("vectorize.remainder", COPY, {"loop": "i", "remainder": "skipped"}),
     ("vectorize.innermost", COPY, {"loop": "i"}),
     ("vectorize.extent", TRIANGLE, {"loop": "j"}),
     ("vectorize.innermost", SYMBOLIC, {"loop": "i"}),

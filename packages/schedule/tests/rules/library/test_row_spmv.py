@@ -40,11 +40,11 @@ def test_terms_at_positions_are_told_from_terms_at_coordinates(body, is_contiguo
     assert row_reduction(module_of(body)).is_contiguous == is_contiguous
 
 
-def lanes_and_rest(body, *, stats=None, **sizes):
+def lanes_and_remainder(body, *, stats=None, **sizes):
     """The lanes of the partial results, and the treatment of the remainder; None without vectors."""
     trace = default_schedule(module_of(body, **sizes), TARGET, stats).loop
     splits = [step.args["factors"] for step in trace if step.op == "split"]
-    vectors = [step.args.get("rest", "scalar") for step in trace if step.op == "vectorize"]
+    vectors = [step.args.get("remainder", "scalar") for step in trace if step.op == "vectorize"]
     return (splits[0][-1], vectors[0]) if vectors else None
 
 
@@ -67,7 +67,7 @@ VECTORS = [
 
 @pytest.mark.parametrize(("body", "stats", "expected"), VECTORS)
 def test_vectors_are_chosen_by_the_length_of_rows(body, stats, expected):
-    assert lanes_and_rest(body, stats=stats) == expected
+    assert lanes_and_remainder(body, stats=stats) == expected
 
 
 def test_vectors_have_the_width_of_the_target():
@@ -105,16 +105,16 @@ def test_a_number_per_row_without_vectors_stays_in_a_register():
 
 
 @pytest.mark.parametrize(
-    ("gathers", "rest"), [("fast", "masked"), ("moderate", "masked"), ("slow", None)]
+    ("gathers", "remainder"), [("fast", "masked"), ("moderate", "masked"), ("slow", None)]
 )
-def test_remainders_are_masked_where_gathers_are_not_slow(gathers, rest):
+def test_remainders_are_masked_where_gathers_are_not_slow(gathers, remainder):
     target = machine(f"vector_bits=512,gathers={gathers}")
     steps = default_schedule(module_of(CSR + DOT), target, Stats(100, 100, 3000, 50, 0)).loop
-    assert [step.args.get("rest") for step in steps if step.op == "vectorize"] == [rest]
+    assert [step.args.get("remainder") for step in steps if step.op == "vectorize"] == [remainder]
 
 
 @pytest.mark.parametrize(
-    ("bits", "gathers", "mean", "rest"),
+    ("bits", "gathers", "mean", "remainder"),
     [
         (512, "fast", 2, []),
         (512, "fast", 4, ["masked"]),
@@ -128,33 +128,33 @@ def test_remainders_are_masked_where_gathers_are_not_slow(gathers, rest):
         (512, "slow", 100, [None]),
     ],
 )
-def test_short_rows_use_vectors_where_gathers_and_masks_are_fast(bits, gathers, mean, rest):
+def test_short_rows_use_vectors_where_gathers_and_masks_are_fast(bits, gathers, mean, remainder):
     target = machine(f"vector_bits={bits},gathers={gathers}")
     stats = Stats(1 << 16, 100, mean << 16, 20 * mean, 0)
     steps = default_schedule(module_of(CSR + DOT), target, stats).loop
-    assert [step.args.get("rest") for step in steps if step.op == "vectorize"] == rest
+    assert [step.args.get("remainder") for step in steps if step.op == "vectorize"] == remainder
 
 
-@pytest.mark.parametrize(("columns", "rest"), [(1 << 16, ["masked"]), (1 << 17, [])])
+@pytest.mark.parametrize(("columns", "remainder"), [(1 << 16, ["masked"]), (1 << 17, [])])
 def test_short_rows_of_an_operand_that_fills_half_of_the_private_cache_run_one_term_at_a_time(
-    columns, rest
+    columns, remainder
 ):
     target = machine(f"vector_bits=512,gathers=moderate,l2={1 << 20}")
     stats = Stats(columns, columns, 7 * columns, 100, 0)
     steps = default_schedule(module_of(CSR + DOT), target, stats).loop
-    assert [step.args.get("rest") for step in steps if step.op == "vectorize"] == rest
+    assert [step.args.get("remainder") for step in steps if step.op == "vectorize"] == remainder
 
 
 @pytest.mark.parametrize(
-    ("bits", "longest", "rest"), [(256, 28, ["masked"]), (256, 29, []), (512, 28, [])]
+    ("bits", "longest", "remainder"), [(256, 28, ["masked"]), (256, 29, []), (512, 28, [])]
 )
 def test_short_rows_of_similar_lengths_may_miss_the_private_cache_without_mask_registers(
-    bits, longest, rest
+    bits, longest, remainder
 ):
     target = machine(f"vector_bits={bits},gathers=moderate,l2={1 << 20}")
     stats = Stats(1 << 18, 1 << 18, 7 << 18, longest, 0)
     steps = default_schedule(module_of(CSR + DOT), target, stats).loop
-    assert [step.args.get("rest") for step in steps if step.op == "vectorize"] == rest
+    assert [step.args.get("remainder") for step in steps if step.op == "vectorize"] == remainder
 
 
 def test_contiguous_terms_of_a_sibling_run_one_at_a_time_if_its_rows_are_short():
@@ -165,7 +165,7 @@ def test_contiguous_terms_of_a_sibling_run_one_at_a_time_if_its_rows_are_short()
         return [decision.what for decision in report.decisions][1]
 
     assert first(is_sibling=True) == "one term at a time"
-    assert first(is_sibling=False) == "16 partial results in lanes, the rest masked"
+    assert first(is_sibling=False) == "16 partial results in lanes, the remainder masked"
 
 
 OTHERS = {

@@ -8,7 +8,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from gossamer_ir.arith.affine import Affine, affine_of
-from gossamer_ir.core.annotations import REST
+from gossamer_ir.core.annotations import REMAINDER
 from gossamer_ir.core.build import ZERO, index_var, integer_value
 from gossamer_ir.nodes import Expr, For, Stmt
 from gossamer_ir.traversal.buffer_uses import outer_writes
@@ -206,8 +206,10 @@ def _split_elements(
     extents = tuple(affine_of(loop.extent) for loop in nest.numbering)
     made = (vector, *(loop.var for loop in nest.loops))
     parts = split_by(find_loop(root, loop=element), (None, *extents, count), names=made)
-    rest: Any = dict(nest.lanes.annotations).get(REST, "scalar")
-    root = vectorize_loop(parts.root, nest.lanes.var, rest=rest, require=require_no_race).root
+    remainder: Any = dict(nest.lanes.annotations).get(REMAINDER, "scalar")
+    root = vectorize_loop(
+        parts.root, nest.lanes.var, remainder=remainder, require=require_no_race
+    ).root
     for loop in nest.numbering:
         at = find_loop(root, loop=loop.var)
         kept = replace(at.node, kind=loop.kind, annotations=loop.annotations)

@@ -7,7 +7,7 @@ from typing import Literal, TypeAlias
 from msgspec.structs import replace
 
 from gossamer_ir.arith.affine import ONE_FORM, Affine, affine_of, factor_affine, times
-from gossamer_ir.core.annotations import REST
+from gossamer_ir.core.annotations import REMAINDER
 from gossamer_ir.core.dtypes import vscale_factor
 from gossamer_ir.nodes import For, VScale
 from gossamer_ir.traversal.buffer_definitions import all_buffers
@@ -47,7 +47,7 @@ def vectorize(
     loop: str,
     *,
     lanes: int | str | None = None,
-    rest: Remainder = "scalar",
+    remainder: Remainder = "scalar",
     accumulate: Literal["atomic"] | None = None,
     function: str | None = None,
 ) -> Change:
@@ -63,7 +63,7 @@ def vectorize(
       become vector loads and stores; others become gathers and scatters.
     * A reduction: the loop contains only reductions, such as `X[i] = X[i] + value`, into elements that it
       does not select. Each lane accumulates its own terms and the lanes are combined afterward, so the
-      blocks are annotated `reassociates`. `rest` says how the terms that do not fill a vector are added:
+      blocks are annotated `reassociates`. `remainder` says how the terms that do not fill a vector are added:
       one by one ("scalar", faster if lengths repeat) or as one masked vector ("masked", faster if not).
     * With `accumulate="atomic"`, at the loop stage, one reduction `X[...] = X[...] op value` without an
       init into elements that lanes may share. Lanes compute the terms into a buffer, in block
@@ -75,7 +75,7 @@ def vectorize(
 
     Raises `ScheduleError` with a code `schedule.vectorize.*`:
 
-    * `.rest`: neither "scalar" nor "masked"
+    * `.remainder`: neither "scalar" nor "masked"
     * `.innermost`: the loop contains another loop
     * `.extent`: not a constant or a multiple of T.vscale(), or too large
     * `.lanes`: not "native", a number from 2 to 1024 or such a multiple of T.vscale()
@@ -85,7 +85,7 @@ def vectorize(
     * `.not_proved`: lanes may write the same element, or lanes of a reduction different ones; with `lanes`,
       the extent may change while the loop runs
     * `.not_reducer`: a block of a reduction loop is not a reduction
-    * `.accumulate`: not "atomic", or with `rest`
+    * `.accumulate`: not "atomic", or with `remainder`
     * `.no_reduction`: the loop contains more than one reduction
 
     >>> from gossamer_testkit.examples import SCALE
@@ -115,22 +115,22 @@ def vectorize(
                 Y[vi] = X[vi] * 2.0
     """
     if accumulate is not None:
-        _require_no_rest(rest)
+        _require_no_remainder(remainder)
     if lanes is None:
-        return _vectorize(root, loop, rest=rest, accumulate=accumulate)
+        return _vectorize(root, loop, remainder=remainder, accumulate=accumulate)
     parts = _split_into_lanes(root, loop, lanes)
     outer, inner = parts.names
-    change = _vectorize(parts.root, inner, rest=rest, accumulate=accumulate)
+    change = _vectorize(parts.root, inner, remainder=remainder, accumulate=accumulate)
 
     return Change(change.root, (outer, *change.names), parts.forwards)
 
 
 def _vectorize(
-    root: Cursor, loop_name: str, *, rest: Remainder, accumulate: Literal["atomic"] | None
+    root: Cursor, loop_name: str, *, remainder: Remainder, accumulate: Literal["atomic"] | None
 ) -> Change:
     if accumulate is not None:
         return _vectorize_terms(root, loop_name)
-    return vectorize_loop(root, loop_name, rest=rest, require=require_no_race)
+    return vectorize_loop(root, loop_name, remainder=remainder, require=require_no_race)
 
 
 def _split_into_lanes(root: Cursor, loop_name: str, lanes: int | str) -> Change:
@@ -173,13 +173,13 @@ def _native_factor(cursor: Cursor) -> int:
     return min(map(vscale_factor, dtypes), default=vscale_factor("int8"))
 
 
-def _require_no_rest(rest: Remainder) -> None:
-    """Refuse `rest`: terms are combined one by one, so none of them is left over after the vectors."""
-    if rest != "scalar":
+def _require_no_remainder(remainder: Remainder) -> None:
+    """Refuse `remainder`: terms are combined one by one, so none of them is left over after the vectors."""
+    if remainder != "scalar":
         raise schedule_error(
             "vectorize.accumulate",
-            f"vectorize does not support accumulate='atomic' with rest={rest!r}.",
-            hint="Expected accumulate='atomic' without rest=.",
+            f"vectorize does not support accumulate='atomic' with remainder={remainder!r}.",
+            hint="Expected accumulate='atomic' without remainder=.",
         )
 
 
@@ -203,7 +203,7 @@ def _vectorize_terms(root: Cursor, loop_name: str) -> Change:
 
 
 def vectorize_loop(
-    root: Cursor, loop_name: str, *, rest: Remainder, require: Requirement
+    root: Cursor, loop_name: str, *, remainder: Remainder, require: Requirement
 ) -> Change:
     """Vectorize a loop; `require` checks a loop that is not a reduction."""
     cursor = find_loop(root, loop=loop_name)
@@ -216,8 +216,10 @@ def vectorize_loop(
     body = required_concurrent_body(cursor, is_reduction=is_reduction, require=require)
 
     vector_loop = replace(cursor.node, kind="vectorized", body=body)
-    if rest != "scalar":
-        vector_loop = replace(vector_loop, annotations=(*vector_loop.annotations, (REST, rest)))
+    if remainder != "scalar":
+        vector_loop = replace(
+            vector_loop, annotations=(*vector_loop.annotations, (REMAINDER, remainder))
+        )
 
     return Change(cursor.replace_with((vector_loop,)), (loop_name,))
 

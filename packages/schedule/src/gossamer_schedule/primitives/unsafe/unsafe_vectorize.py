@@ -12,11 +12,11 @@ from gossamer_schedule.primitives.loops.vectorize import Remainder, vectorize_lo
 
 @primitive(stages=LOOP_STAGES)
 def unsafe_vectorize(
-    root: Cursor, loop: str, *, rest: Remainder = "scalar", function: str | None = None
+    root: Cursor, loop: str, *, remainder: Remainder = "scalar", function: str | None = None
 ) -> Change:
     """Vectorize an innermost loop without a proof that its lanes access different elements.
 
-    `rest` is that of `vectorize`. If two lanes store to one element, either value may remain; the value
+    `remainder` is that of `vectorize`. If two lanes store to one element, either value may remain; the value
     that a lane reads from an element that another lane writes is undefined. The function is annotated
     `unsafe`. The result's name is that of the loop.
 
@@ -37,4 +37,4 @@ def unsafe_vectorize(
     >>> result.module.functions[0].annotations
     (('unsafe', 'vectorize(i_1)'),)
     """
-    return marked_unsafe(vectorize_loop(root, loop, rest=rest, require=require_nothing))
+    return marked_unsafe(vectorize_loop(root, loop, remainder=remainder, require=require_nothing))

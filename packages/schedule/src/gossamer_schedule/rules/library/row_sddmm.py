@@ -193,7 +193,7 @@ def _run_dot_products(
     outer, lane = trace.split(pattern.feature, factors=(vectors, lanes))
     # The init runs before the loop over vectors, so that lanes keep their sums from one vector to the next.
     trace.decompose_reduction(pattern.block, loop=outer)
-    trace.vectorize(lane, rest="masked")
+    trace.vectorize(lane, remainder="masked")
     why = "the number of vectors is known at run time only, so they run in a loop"
     if vectors is not None:
         how = "in a loop, because those are many"

@@ -191,10 +191,11 @@ def _run_terms(
     """Run the terms of a row one at a time, in lanes, or in groups of vectors."""
     if vectors > 1:
         _, vector, lane = trace.split(pattern.position, factors=(None, vectors, chosen.lanes))
-        trace.vectorize(lane, rest=chosen.rest)
+        trace.vectorize(lane, remainder=chosen.remainder)
         trace.unroll(vector)
         trace.decide(
-            f"{chosen.lanes} partial results in lanes, {vectors} vectors at a time, the rest {chosen.rest}",
+            f"{chosen.lanes} partial results in lanes, {vectors} vectors at a time, the remainder "
+            f"{chosen.remainder}",
             "the vectors of a group need no masks, and share the instructions of the loop",
         )
         return
@@ -211,7 +212,7 @@ def _run_in_lanes(
     if prefetching is not None and prefetching.is_profitable and isinstance(chosen.lanes, int):
         # Before lanes are vectorized: they are the consecutive elements of an iteration.
         prefetch_elements(trace, pattern, loop_name=vector, lanes=chosen.lanes, why=prefetching.why)
-    trace.vectorize(lane, rest=chosen.rest)
+    trace.vectorize(lane, remainder=chosen.remainder)
 
 
 def _element_prefetching_verdict(
@@ -231,14 +232,14 @@ class _Lanes(msgspec.Struct, frozen=True):
     One lane stands for scalar code."""
 
     lanes: int | str
-    rest: Remainder | None
+    remainder: Remainder | None
     why: str
 
     @property
     def what(self) -> str:
         if self.lanes == 1:
             return "one term at a time"
-        return f"{self.lanes} partial results in lanes, the rest {self.rest or 'scalar'}"
+        return f"{self.lanes} partial results in lanes, the remainder {self.remainder or 'scalar'}"
 
 
 def _scalar(why: str) -> _Lanes:
@@ -273,9 +274,9 @@ def _gather_lanes(pattern: RowReduction, context: RuleContext) -> _Lanes:
             f"rows have {mean:.3g} terms on average, and gathers pay from {least}; the processor overlaps "
             "short rows"
         )
-    rest, why = _rest(machine)
+    remainder, why = _remainder(machine)
     lanes = _lanes_of_gathers(machine, pattern.dtype, mean=mean)
-    return _Lanes(lanes, rest, f"rows have {mean:.3g} terms on average, {why}")
+    return _Lanes(lanes, remainder, f"rows have {mean:.3g} terms on average, {why}")
 
 
 def _lanes_of_gathers(machine: Machine, dtype: str, *, mean: float) -> int:
@@ -311,7 +312,7 @@ def _min_gathered(pattern: RowReduction, context: RuleContext) -> int:
     return MIN_GATHERED[machine.gathers]
 
 
-def _rest(machine: Machine) -> tuple[Remainder | None, str]:
+def _remainder(machine: Machine) -> tuple[Remainder | None, str]:
     """Return how the remainder of a row runs, and why.
 
     The exit of a remainder loop would be mispredicted (measured on Zen 4 with 12 to 200 terms: a masked

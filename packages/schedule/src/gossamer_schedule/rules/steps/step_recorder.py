@@ -293,8 +293,8 @@ class StepRecorder:
     def unsafe_set_dtype(self, buffer: str, *, dtype: str) -> None:
         self._record("unsafe_set_dtype", buffer=buffer, dtype=dtype)
 
-    def unsafe_vectorize(self, loop: str, *, rest: Remainder | None = None) -> None:
-        self._record("unsafe_vectorize", loop=loop, rest=rest)
+    def unsafe_vectorize(self, loop: str, *, remainder: Remainder | None = None) -> None:
+        self._record("unsafe_vectorize", loop=loop, remainder=remainder)
 
     def unset_block_filter(self) -> None:
         self._record("unset_block_filter")
@@ -304,7 +304,9 @@ class StepRecorder:
         loop: str,
         *,
         lanes: int | str | None = None,
-        rest: Remainder | None = None,
+        remainder: Remainder | None = None,
         accumulate: Literal["atomic"] | None = None,
     ) -> None:
-        self._record("vectorize", loop=loop, lanes=lanes, rest=rest, accumulate=accumulate)
+        self._record(
+            "vectorize", loop=loop, lanes=lanes, remainder=remainder, accumulate=accumulate
+        )

@@ -265,11 +265,11 @@ class TraceBuilder:
         *,
         lanes: int | str,
         vectors: int | None = None,
-        rest: Remainder | None = None,
+        remainder: Remainder | None = None,
     ) -> str:
         """Split a loop into vectors (None: as many as needed) of lanes. Return the loop over the vectors."""
         outer, lane = self.split(loop, factors=(vectors, lanes))
-        self.vectorize(lane, rest=rest)
+        self.vectorize(lane, remainder=remainder)
         return outer
 
     def inline_uniform_extent(self, loop: str, *, over: str) -> None:
@@ -293,10 +293,10 @@ class TraceBuilder:
         """Order loops, outermost first."""
         self.record.reorder(*filter(None, loops))
 
-    def vectorize(self, *loops: str | None, rest: Remainder | None = None) -> None:
-        """Make the iterations of each loop lanes. `rest` is how a remainder runs (None: in a loop)."""
+    def vectorize(self, *loops: str | None, remainder: Remainder | None = None) -> None:
+        """Make the iterations of each loop lanes. `remainder` says how it runs (None: in a loop)."""
         for loop in filter(None, loops):
-            self.record.vectorize(loop, rest=rest)
+            self.record.vectorize(loop, remainder=remainder)
 
     def unroll(self, *loops: str | None) -> None:
         """Unroll each loop."""
