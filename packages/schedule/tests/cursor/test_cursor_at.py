@@ -35,7 +35,7 @@ def test_steps_lead_from_an_ancestor_down():
 @pytest.mark.parametrize(("first", "count", "left"), [("j", 1, "k"), ("k", 1, "j"), ("j", 2, "")])
 def test_adjacent_siblings_are_replaced(first, count, left):
     block = at(Block, "fetch").node
-    changed = at(For, first).siblings_replaced(count, (block,))
+    changed = at(For, first).replace_run(count, (block,))
     (loop,) = changed.node.body
     assert block in loop.body
     assert [name_of(stmt) for stmt in loop.body if stmt is not block] == [*left]

@@ -75,7 +75,7 @@ def reorder(scene: Scene) -> Drawn:
 
 def lift_loop(scene: Scene) -> Drawn:
     inside = [site for site in scene.serial if isinstance(site.parents[-1], Block)]
-    alone = [site for site in inside if len(site.siblings) == 1 and not site.parents[-1].init]
+    alone = [site for site in inside if len(site.body) == 1 and not site.parents[-1].init]
     loop = scene.choose(alone if scene.chance(0.9) else inside)
     return loop and {"loop": loop.node.var}
 

@@ -44,9 +44,7 @@ def horizontal_fuse(scene: Scene) -> Drawn:
     for site in scene.loops:
         if site.node.kind == "parallel":
             nest = site
-            while (
-                nest.loops and len(nest.siblings) == 1 and integer_value(nest.loops[-1].extent) == 1
-            ):
+            while nest.loops and len(nest.body) == 1 and integer_value(nest.loops[-1].extent) == 1:
                 nest = nest.up(1)
             step = nest.path[-1]
             conditions.setdefault((id(step.parent), step.field), {})[step.index] = site.node.var

@@ -1,4 +1,8 @@
-"""Cursors: references to a statement of a module, with the path to it."""
+"""Cursors: references to a statement of a module, with the path to it.
+
+`CursorAt[N]` is a cursor at a node of type `N`, `Cursor` one at a node of any type; `cursor_at` makes the
+first one, at a function.
+"""
 
 from __future__ import annotations
 
@@ -126,7 +130,7 @@ class CursorAt(msgspec.Struct, Generic[N_co], frozen=True):
         return tuple(loops)
 
     @property
-    def siblings(self) -> tuple[Stmt, ...]:
+    def body(self) -> tuple[Stmt, ...]:
         """The body that contains the statement."""
         return self.path[-1].body
 
@@ -187,7 +191,7 @@ class CursorAt(msgspec.Struct, Generic[N_co], frozen=True):
 
     def siblings_until(self, other: Cursor) -> tuple[Stmt, ...]:
         """Return the statements between the statement and a later one in the same body."""
-        return self.siblings[self.index + 1 : other.index]
+        return self.body[self.index + 1 : other.index]
 
     def function_in(self, module: Module) -> CursorAt[Function]:
         """Return the cursor at the function of the same name in a module that was derived from this one."""
@@ -203,9 +207,9 @@ class CursorAt(msgspec.Struct, Generic[N_co], frozen=True):
 
     def replace_with(self, new: tuple[Stmt, ...]) -> CursorAt[Function]:
         """Return the cursor at the function with the statement replaced, in the module with that function."""
-        return self.siblings_replaced(1, new)
+        return self.replace_run(1, new)
 
-    def siblings_replaced(self, count: int, new: tuple[Stmt, ...]) -> CursorAt[Function]:
+    def replace_run(self, count: int, new: tuple[Stmt, ...]) -> CursorAt[Function]:
         """Return the cursor at the function with `count` statements replaced, of which the statement is the
         first, in the module with that function."""
         return self.with_function(function_with_replaced(self, new, count=count))

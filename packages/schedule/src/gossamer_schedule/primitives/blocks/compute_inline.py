@@ -91,7 +91,7 @@ def compute_inline(root: Cursor, block: str, *, function: str | None = None) -> 
 def _require_unchanged_inputs(cursor: Cursor) -> None:
     """Refuse a block if a buffer that it reads is written later, since it is then read later."""
     nest = own_nest(cursor)
-    changed = buffers_accessed(cursor.node) & outer_writes(nest.siblings[nest.index + 1 :])
+    changed = buffers_accessed(cursor.node) & outer_writes(nest.body[nest.index + 1 :])
     if changed:
         raise schedule_error(
             "compute_inline.changed",
@@ -124,7 +124,7 @@ def _require_uses_after(cursor: Cursor, store: Store) -> None:
     """Refuse uses of the buffer that do not follow the block in the same body, each time that it runs."""
     nest = own_nest(cursor)
     # A use before the block sees values from an earlier run, or none.
-    above = function_with_replaced(nest, (), count=len(nest.siblings) - nest.index)
+    above = function_with_replaced(nest, (), count=len(nest.body) - nest.index)
     if store.buffer in buffers_accessed(*above.body):
         raise schedule_error(
             "compute_inline.other_access",

@@ -158,7 +158,7 @@ def _convert_nests(vectors: Cursor, nests: list[VectorNest], count: Affine) -> C
     if outer.body != (nests[0].loops[0],) or outer.kind == "parallel":
         _require_independent(vectors, loops)
     body = with_nests_replaced(outer.body, lambda nest: (loops[nest.lanes.var],))
-    root: Cursor = vectors.siblings_replaced(1, body)
+    root: Cursor = vectors.replace_run(1, body)
     numbers = namer_of(root.function)
     made = {numbers.fresh(f"{nest.lanes.var}_vector"): nest for nest in nests}
     for name, nest in made.items():
@@ -238,8 +238,8 @@ def _below_one_loop(root: Cursor, vectors: Cursor, made: Mapping[str, VectorNest
                 result.append(stmt)
         return tuple(result)
 
-    body = without(at.siblings[at.index : at.index + size])
+    body = without(at.body[at.index : at.index + size])
     is_constant = integer_value(extents[0]) is not None
     kind = "serial" if outer.kind == "unrolled" and not is_constant else outer.kind
     loop: For = replace(outer, extent=extents[0], kind=kind, body=body)
-    return at.siblings_replaced(size, (loop,))
+    return at.replace_run(size, (loop,))

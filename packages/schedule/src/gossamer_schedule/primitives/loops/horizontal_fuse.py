@@ -109,7 +109,7 @@ def horizontal_fuse(root: Cursor, *loops: str, function: str | None = None) -> C
         require_independent(first, second)
 
     name = namer_of(root.function).fresh(horizontally_fused_name(loops[0]))
-    changed = nests[0].top.siblings_replaced(len(nests), (_fused_loop(nests, name),))
+    changed = nests[0].top.replace_run(len(nests), (_fused_loop(nests, name),))
 
     return Change(changed, (name,), dict.fromkeys(loops, (name,)))
 
@@ -161,7 +161,7 @@ class _Nest(msgspec.Struct, frozen=True):
 # Other statements: they stay around the loop.
 def _nest_of(cursor: Cursor) -> _Nest:
     top = cursor
-    while top.path and len(top.siblings) == 1 and _is_removable(top.up(1).node):
+    while top.path and len(top.body) == 1 and _is_removable(top.up(1).node):
         top = top.up(1)
     around = [step.parent for step in cursor.steps_from(top)]
     return _Nest(
