@@ -40,7 +40,7 @@ DEFECTS = (
     Defect(
         "an init is made once for several iterations that need it",
         of="decompose_reduction", home="primitives.blocks.decompose_reduction",
-        line="    _require_one_init(nest, read_around)\n", instead="",
+        line="    _require_init_may_leave(nest, read_around)\n", instead="",
     ),
     Defect(
         "a loop of lanes depends on what the lanes before stored",

@@ -177,7 +177,7 @@ class _RemainderPeeler:
         first, last = bounded[0], bounded[-1] + 1
         before, run, after = body[:first], body[first:last], body[last:]
         # After the `If`, a name that one branch binds no longer exists.
-        if _bound_names(run) & _used_names(after):
+        if _names_bound_after(run) & _used_names(after):
             return None
         # The condition is now evaluated before the run, each copy evaluated it for itself.
         if not is_invariant(group.whole, run, self._function):
@@ -274,7 +274,7 @@ def _is_under_bound(stmt: Stmt, group: _UnrolledGroup, counts: dict[str, int]) -
     return group.bounds(next(short_circuit_conjuncts(stmt.condition)), counts)
 
 
-def _bound_names(run: tuple[Stmt, ...]) -> set[str]:
+def _names_bound_after(run: tuple[Stmt, ...]) -> set[str]:
     """Return the names that statements bind for those after them."""
     return {name for stmt in run for name in names_after(stmt)}
 

@@ -44,7 +44,7 @@ def clones_of(
     {'i': 'i_0', 'vi': 'vi_0'} {'scale': 'scale_0'} {}
     {'i': 'i_1', 'vi': 'vi_1'} {'scale': 'scale_1'} {}
     """
-    vars, blocks, buffers = _bound_names(body)
+    vars, blocks, buffers = _names_by_kind(body)
     buffers += own_buffers
 
     def renaming(names: Iterable[str], number: int) -> dict[str, str]:
@@ -61,14 +61,14 @@ def clones_of(
 def is_clone(body: tuple[Stmt, ...], of: tuple[Stmt, ...]) -> bool:
     """Return whether two bodies are equal up to the names that they bind."""
     # The names correspond in the order in which they are bound: equal bodies bind them in the same order.
-    new, old = _bound_names(body), _bound_names(of)
+    new, old = _names_by_kind(body), _names_by_kind(of)
     if list(map(len, new)) != list(map(len, old)):
         return False
     vars, blocks, buffers = (dict(zip(*both, strict=True)) for both in zip(old, new, strict=True))
     return _renamed_clone(of, vars, blocks, buffers).body == body
 
 
-def _bound_names(body: tuple[Stmt, ...]) -> tuple[list[str], list[str], list[str]]:
+def _names_by_kind(body: tuple[Stmt, ...]) -> tuple[list[str], list[str], list[str]]:
     """Return the names of variables, blocks and buffers that a body binds."""
     every = tuple(stmts(body))
     vars = [name for stmt in every for name in vars_bound(stmt)]

@@ -189,7 +189,7 @@ def _require_own_elements(nest: StoreNest, parsed: ParsedIntrinsic, match: Match
     buffer it writes."""
     binding = match.bindings[parsed.store.buffer]
     _require_no_alias(nest, binding, match)
-    _require_one_init(nest, binding)
+    _require_no_shared_init(nest, binding)
     shared = _sharing_loops(nest, binding)
     if shared:
         at = ", ".join(map(text_of, binding.indices))
@@ -217,7 +217,7 @@ def _require_no_alias(nest: StoreNest, binding: BufferBinding, match: Match) -> 
         )
 
 
-def _require_one_init(nest: StoreNest, binding: BufferBinding) -> None:
+def _require_no_shared_init(nest: StoreNest, binding: BufferBinding) -> None:
     """Refuse a nest with an init that several points of its spatial loops share."""
     spatial = spatial_loops(nest.cursor.node, values_at(nest.cursor))
     accumulating = [loop.var for loop in nest.loops if loop.var in spatial - set(binding.loops)]

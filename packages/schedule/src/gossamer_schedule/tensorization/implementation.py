@@ -26,7 +26,7 @@ def implementation_body(
 ) -> tuple[Stmt, ...]:
     """Return the body of an implementation with fresh names and the scalars and buffers of the match."""
     # The implementation may be inserted several times, and names are unique in a function.
-    names = {name: namer.fresh(name) for name in _bound_names(implementation)}
+    names = {name: namer.fresh(name) for name in _declared_names_in(implementation)}
     bindings = {buffer.name: match.bindings[buffer.name] for buffer in implementation.buffers}
 
     def rule(node: Node) -> Any | None:
@@ -39,7 +39,7 @@ def implementation_body(
     return rewrite_body(implementation.body, rule)
 
 
-def _bound_names(function: Function) -> Iterator[str]:
+def _declared_names_in(function: Function) -> Iterator[str]:
     """Yield the names that the body of a function binds."""
     for stmt in stmts(function.body):
         yield from declared_names(stmt)

@@ -309,13 +309,13 @@ class _EnteredScope(AbstractContextManager[None]):
 def is_invariant(expr: Expr, body: tuple[Stmt, ...], function: Function) -> bool:
     """Return whether an expression has the same value before, between and after statements: they bind
     none of its variables and write no buffer that it reads."""
-    if not free_vars(expr).isdisjoint(_bound_names(body)):
+    if not free_vars(expr).isdisjoint(_vars_bound_in(body)):
         return False
     return type(expr) in LEAVES or not changing_buffers(body, expr, function=function)
 
 
 @memoize_by_identity
-def _bound_names(body: tuple[Stmt, ...]) -> set[str]:
+def _vars_bound_in(body: tuple[Stmt, ...]) -> set[str]:
     """Return the variables that statements bind. Memoized, since queries about several expressions and one
     body follow each other."""
     return bound_vars(body)

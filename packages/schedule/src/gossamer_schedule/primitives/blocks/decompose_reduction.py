@@ -85,7 +85,7 @@ def decompose_reduction(
     read_around = {name for part in kept for name in buffers_accessed(*_bounds_or_condition(part))}
     for name in sorted(buffers_accessed(*cursor.node.init) | read_around):
         require_allocated_outside(nest, name)
-    _require_one_init(nest, read_around)
+    _require_init_may_leave(nest, read_around)
 
     inits, names = init_nest(cursor, kept, namer=namer_of(root.function))
     # The block goes on from the values that the new nest stores.
@@ -132,7 +132,7 @@ def _require_outside_reduction(cursor: Cursor, top: Cursor) -> None:
             )
 
 
-def _require_one_init(nest: BlockNest, read_around: set[str]) -> None:
+def _require_init_may_leave(nest: BlockNest, read_around: set[str]) -> None:
     """Refuse an init that may not run before `top` instead of before the outermost reduction loop.
 
     Each iteration of the loops in between must initialize elements of its own, which nothing else in `top`

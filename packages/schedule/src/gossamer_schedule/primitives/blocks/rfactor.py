@@ -132,7 +132,7 @@ def _required_reduction(
     _require_extent(top)
     reduction = _required_reducer(cursor)
     element = _required_first_element(cursor, reduction)
-    _require_one_init(cursor, top, element)
+    _require_parts_initialized_once(cursor, top, element)
     # Each result gets the new dimension at the same axis, so the one with the fewest dimensions limits it.
     require_between(cursor, "axis", axis, 0, min(len(term.indices) for term in reduction.terms))
     return reduction, element
@@ -274,7 +274,7 @@ def _required_first_element(cursor: Cursor, reduction: TermReduction) -> Written
     return elements[0]
 
 
-def _require_one_init(cursor: Cursor, top: Cursor, element: WrittenElement) -> None:
+def _require_parts_initialized_once(cursor: Cursor, top: Cursor, element: WrittenElement) -> None:
     """Refuse a nest in which partial results may be initialized more than once.
 
     Their init runs outside the remaining reduction loops, so each loop there must select an element.
