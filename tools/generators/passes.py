@@ -28,8 +28,8 @@ def first_sentence(record: PassRecord) -> str:
 
 
 def pass_rows() -> Iterator[str]:
-    """Yield a row for each pass of the main pipeline: its name, its stages, and what it does."""
-    for record in _pipeline("main"):
+    """Yield a row for each pass of the flat pipeline: its name, its stages, and what it does."""
+    for record in _pipeline("flat"):
         (taken,) = record.takes
         stages = taken if record.gives == taken else f"{taken}, {record.gives}"
         yield f"| `{record.name}` | {stages} | {first_sentence(record)} |"
@@ -57,7 +57,7 @@ too long to read."""
 def by_stage() -> Iterator[str]:
     """Yield rows for each stage, with the passes that lead to it, and for devices."""
     names: dict[str, list[str]] = {}
-    for record in _pipeline("main"):
+    for record in _pipeline("flat"):
         is_single = record.takes in (("coordinate",), ("position",))
         stage: str = record.gives if is_single and record.gives else "flat"
         names.setdefault(stage, []).append(f"`{record.name}`")

@@ -25,8 +25,9 @@ from gossamer_lower.constructs import has_construct
 P = ParamSpec("P")
 _NONE: Mapping[str, str] = MappingProxyType({})
 
-PipelineName: TypeAlias = Literal["main", "device"]
-"""The main pipeline leads to the flat stage; that for devices (`lower_to_device`) continues from there."""
+PipelineName: TypeAlias = Literal["flat", "device"]
+"""The flat pipeline leads to the flat stage: `lower_iterations` and `lower_buffers` lead to the loop stage, and
+`lower_to_flat` runs its other passes. That for devices (`lower_to_device`) continues from there."""
 
 
 class PassRecord(msgspec.Struct, frozen=True, kw_only=True):
@@ -49,7 +50,7 @@ class PassRecord(msgspec.Struct, frozen=True, kw_only=True):
     """The passes that run earlier if both run, each with the reason."""
     before: Mapping[str, str] = _NONE
     """The passes that run later if both run, each with the reason."""
-    pipeline: PipelineName | None = "main"
+    pipeline: PipelineName | None = "flat"
     """The pipeline that runs it; None if it runs only where a front end or a user applies it by name."""
     is_stable: bool = False
     """True if passes of plugins may run before and after it: its name, its stages and its place among the
@@ -92,7 +93,7 @@ def lowering_pass(
     acts_on: str | None = None,
     after: Mapping[str, str] = _NONE,
     before: Mapping[str, str] = _NONE,
-    pipeline: PipelineName | None = "main",
+    pipeline: PipelineName | None = "flat",
     is_stable: bool = False,
     checks_stage: bool = True,
 ) -> Callable[[Callable[P, Module]], Callable[P, Module]]:

@@ -1,8 +1,9 @@
 """Every pass over modules, in the order in which they run.
 
-`ORDERED_PASSES` is the list. It has the passes of two pipelines, whose lists are modules of their own because
-a process imports only the pipeline that it runs: `FLAT_PASSES` (`pipelines/flat_passes.py`) and
-`DEVICE_PASSES` (`pipelines/device_passes.py`). Two kinds of passes are not in it: those of gossamer-ir, which
+`ORDERED_PASSES` is the list. It has the passes of two pipelines, `flat` and `device`. Their lists are
+modules of their own because a process imports only what it runs: `FLAT_PASSES` (`pipelines/flat_passes.py`),
+before which `lower_iterations` and `lower_buffers` lead to the loop stage, and `DEVICE_PASSES`
+(`pipelines/device_passes.py`). Two kinds of passes are not in it: those of gossamer-ir, which
 have no order (`LANGUAGE_PASSES` below), and those that run a whole pipeline (`COMPOSED_PASSES` of
 `passes_by_name.py`). `PASSES` has all three by name.
 

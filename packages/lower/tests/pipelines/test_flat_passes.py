@@ -17,7 +17,7 @@ from gossamer_lower.pipelines.device_steps import DEVICE_STEPS
 from gossamer_lower.pipelines.flat_passes import FLAT_PASSES
 from gossamer_lower.pipelines.flat_steps import FLAT_STEPS
 
-PIPELINES = {"main": (lower_iterations, lower_buffers, *FLAT_PASSES), "device": DEVICE_PASSES}
+PIPELINES = {"flat": (lower_iterations, lower_buffers, *FLAT_PASSES), "device": DEVICE_PASSES}
 
 
 @pytest.mark.parametrize("name", PIPELINES)
