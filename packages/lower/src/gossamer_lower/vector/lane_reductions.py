@@ -9,7 +9,7 @@ from __future__ import annotations
 import msgspec
 from msgspec.structs import replace
 
-from gossamer_ir.analysis.accesses.linear_form import by_vars
+from gossamer_ir.analysis.accesses.linear_form import bound_of_position
 from gossamer_ir.analysis.lane_projection import lane_count
 from gossamer_ir.analysis.proofs.program_point import (
     ProgramPoint,
@@ -22,8 +22,7 @@ from gossamer_ir.analysis.statements.reductions import (
     match_reduction,
     reads_buffer,
 )
-from gossamer_ir.arith.affine import ONE_FORM, Affine, expr_of
-from gossamer_ir.arith.inequalities import slack_of
+from gossamer_ir.arith.affine import ONE_FORM, Affine
 from gossamer_ir.arith.simplify import simplify_body
 from gossamer_ir.core.annotations import REMAINDER
 from gossamer_ir.core.build import ONE, ZERO, floordiv, index, index_var, integer_value, mul, sub
@@ -228,7 +227,7 @@ class LaneReducer:
         lanes = integer_value(inner.extent)
         parts = list(conjuncts(reduction.condition))
         for part in parts:
-            bound = _bound_of(outer, inner, part)
+            bound = _bound_of_lanes(outer, inner, part)
             # If the loops end before the bound, the remainder would run over iterations that do not exist.
             if bound is None or lanes is None or not self._covers(outer, lanes, bound):
                 continue
@@ -301,16 +300,13 @@ def _has_masked_remainder(loop: For) -> bool:
     return dict(loop.annotations).get(REMAINDER) == "masked"
 
 
-def _bound_of(outer: For, inner: For, condition: Expr) -> Expr | None:
+def _bound_of_lanes(outer: For, inner: For, condition: Expr) -> Expr | None:
     """Return the bound if a condition on loops that start at 0 is equivalent to
     `outer * lanes + inner < bound`; else None."""
-    slack, lanes = slack_of(condition), integer_value(inner.extent)
-    if slack is None or lanes is None or (outer.start, inner.start) != (ZERO, ZERO):
+    lanes = integer_value(inner.extent)
+    if lanes is None or (outer.start, inner.start) != (ZERO, ZERO):
         return None
-    form = by_vars(slack, (outer.var, inner.var))
-    wanted = {outer.var: Affine({}, -lanes), inner.var: Affine({}, -1)}
-    is_bound = form.terms == wanted and not form.opaque
-    return expr_of(form.base + ONE_FORM) if is_bound else None
+    return bound_of_position(condition, {outer.var: Affine({}, lanes), inner.var: ONE_FORM})
 
 
 # Other statements: nothing is concluded from them.

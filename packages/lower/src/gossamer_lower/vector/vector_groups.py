@@ -9,10 +9,9 @@ from __future__ import annotations
 import msgspec
 from msgspec.structs import replace
 
-from gossamer_ir.analysis.accesses.linear_form import by_vars
+from gossamer_ir.analysis.accesses.linear_form import bound_of_position
 from gossamer_ir.analysis.proofs.program_point import ProgramPoint, is_speculatable_before
-from gossamer_ir.arith.affine import ONE_FORM, Affine, affine_of, expr_of, scale
-from gossamer_ir.arith.inequalities import slack_of
+from gossamer_ir.arith.affine import ONE_FORM, affine_of
 from gossamer_ir.core.build import ONE, ZERO, add, floordiv, index_var, integer_value, mul, sub
 from gossamer_ir.core.conditions import conjunction, conjuncts
 from gossamer_ir.nodes import Binary, Compare, Expr, For, Stmt
@@ -62,9 +61,11 @@ def vector_groups(
 ) -> VectorGroups | None:
     """Return the groups of a reduction whose condition bounds positions, if its loops run up to the bound."""
     vectors, lanes = loops
+    group, vector = affine_of(mul(vectors.extent, lanes.extent)), affine_of(lanes.extent)
+    coefficients = {outer.var: group, vectors.var: vector, lanes.var: ONE_FORM}
     parts = list(conjuncts(condition))
     for part in parts:
-        bound = _bound_of(part, outer, vectors, lanes)
+        bound = bound_of_position(part, coefficients)
         if bound is None or not is_speculatable_before(bound, outer, point.function):
             continue
         others = conjunction(*[other for other in parts if other is not part])
@@ -110,18 +111,6 @@ def rest_condition(groups: VectorGroups) -> Expr | None:
     )
     rest = sub(groups.bound, mul(outer, groups.group))
     return conjunction(Compare("lt", position, rest), groups.others)
-
-
-def _bound_of(condition: Expr, outer: For, vectors: For, lanes: For) -> Expr | None:
-    """Return the bound if a condition is equivalent to `position < bound`; else None."""
-    slack = slack_of(condition)
-    if slack is None:
-        return None
-    form = by_vars(slack, (outer.var, vectors.var, lanes.var))
-    count, group = affine_of(lanes.extent), affine_of(mul(vectors.extent, lanes.extent))
-    wanted = {outer.var: scale(group, -1), vectors.var: scale(count, -1), lanes.var: Affine({}, -1)}
-    is_bound = form.terms == wanted and not form.opaque
-    return expr_of(form.base + ONE_FORM) if is_bound else None
 
 
 def _reaches_bound(groups: VectorGroups) -> bool:

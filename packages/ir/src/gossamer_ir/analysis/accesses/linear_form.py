@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Container
+from collections.abc import Container, Mapping
 
 import msgspec
 
 from gossamer_ir.analysis.accesses.init_nests import ValuesOfVars
-from gossamer_ir.arith.affine import ZERO_FORM, Affine, affine_of, combine, factors_of
+from gossamer_ir.arith.affine import (
+    ONE_FORM,
+    ZERO_FORM,
+    Affine,
+    affine_of,
+    combine,
+    expr_of,
+    factors_of,
+    scale,
+)
 from gossamer_ir.arith.inequalities import slack_of
 from gossamer_ir.core.build import index_var, product
 from gossamer_ir.nodes import Expr, Var
@@ -97,3 +106,28 @@ def slack_along(condition: Expr, name: str) -> tuple[Affine, Affine] | None:
     """
     slack = slack_of(condition)
     return None if slack is None else coefficient_and_rest(slack, name)
+
+
+def bound_of_position(condition: Expr, coefficients: Mapping[str, Affine]) -> Expr | None:
+    """Return the bound if a condition on int64 values is equivalent to `position < bound`; else None.
+
+    The position is the sum of the variables, each times its coefficient. The bound has none of them. As for
+    `slack_of`, nothing may wrap.
+
+    >>> from gossamer_ir.core.build import add, index, index_var, mul
+    >>> from gossamer_ir.nodes import Compare
+    >>> group, lane, n = index_var("group"), index_var("lane"), index_var("n")
+    >>> condition = Compare("lt", add(mul(group, index(8)), lane), n)
+    >>> bound_of_position(condition, {"group": Affine({}, 8), "lane": ONE_FORM}) == n
+    True
+    >>> bound_of_position(condition, {"group": Affine({}, 4), "lane": ONE_FORM}) is None
+    True
+    """
+    slack = slack_of(condition)
+    if slack is None:
+        return None
+    form = by_vars(slack, coefficients)
+    is_bound = not form.opaque and form.terms == {
+        name: scale(coefficient, -1) for name, coefficient in coefficients.items()
+    }
+    return expr_of(form.base + ONE_FORM) if is_bound else None
