@@ -26,8 +26,8 @@ P = ParamSpec("P")
 _NONE: Mapping[str, str] = MappingProxyType({})
 
 PipelineName: TypeAlias = Literal["flat", "device"]
-"""The flat pipeline leads to the flat stage: `lower_iterations` and `lower_buffers` lead to the loop stage, and
-`lower_to_flat` runs its other passes. That for devices (`lower_to_device`) continues from there."""
+"""The flat pipeline leads to the flat stage: `lower_iterations` and `lower_buffers` lead to the loop stage,
+and `lower_to_flat` runs its other passes. That for devices (`lower_to_device`) continues from there."""
 
 
 class PassRecord(msgspec.Struct, frozen=True, kw_only=True):
