@@ -8,7 +8,7 @@ DEFECTS = (
     Defect(
         "a guard moves before a loop that writes what it reads",
         of="hoist_bounds_checks", home="bounds_checks.hoist_bounds_checks",
-        line="if not self._point.is_stable(condition, loop.start, extent):", instead="if False:",
+        line="if not self.point.is_stable(condition, loop.start, extent):", instead="if False:",
     ),
     Defect(
         "the condition of a while loop is guarded before its first iteration only",
