@@ -86,11 +86,17 @@ def test_code_of_another_architecture_is_refused(name):
 
 
 def test_refused_relocations_keep_no_memory():
+    """An arena of an allocator, which other objects need, is larger than the 50 pages of 50 attempts."""
     code = object_of(FOREIGN["unknown function"])
+    assert any(mapped_by_attempts(code) < 10 for _ in range(5))
+
+
+def mapped_by_attempts(code):
+    """The pages that 50 attempts to place `code` leave mapped."""
     before = mappings()
     for _ in range(50):
         assert place_code(code, "f") is None
-    assert mappings() < before + 10
+    return mappings() - before
 
 
 def mappings():

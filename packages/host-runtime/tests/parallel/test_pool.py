@@ -159,34 +159,30 @@ assert signal.pthread_sigmask(signal.SIG_BLOCK, []) == set()
 def test_a_child_starts_with_no_threads(fork):
     run(f"""
 fork = {fork}
-# If the other thread had asked for the GIL, a child that C forked would wait for ever until that thread,
-# which it does not have, takes it.
-sys.setswitchinterval(1000)
-ended = []
-def loop():
-    while not ended:
-        regions(50, threads=4, chunks=8, steps=50)
-caller = threading.Thread(target=loop)
+# The other thread stays in native code while this one forks. If it took the GIL or asked for it, it could
+# hold the mutex of the GIL at a fork by C, and the child, which lacks the thread, would wait for ever.
+caller = threading.Thread(
+    target=lambda: regions(10**12, threads=4, chunks=8, steps=50), daemon=True
+)
 caller.start()
-try:
-    for _ in range(20):
-        child = fork()
-        if child == 0:
-            signal.alarm(30)
-            alone = tasks()
-            regions(100, threads=3)
-            inner = os.fork()
-            if inner == 0:
-                signal.alarm(20)  # a child does not inherit that of its parent
-                regions(100, threads=2)
-                os._exit(0)
-            succeeds(inner)
-            os._exit(0 if (len(alone), len(tasks())) == (1, 3) else 1)
-        succeeds(child)
-finally:
-    ended.append(True)
-    caller.join()
+while len(tasks() - before) < 4:
+    time.sleep(0.01)
+for _ in range(20):
+    child = fork()
+    if child == 0:
+        signal.alarm(30)
+        alone = tasks()
+        regions(100, threads=3)
+        inner = os.fork()
+        if inner == 0:
+            signal.alarm(20)  # a child does not inherit that of its parent
+            regions(100, threads=2)
+            os._exit(0)
+        succeeds(inner)
+        os._exit(0 if (len(alone), len(tasks())) == (1, 3) else 1)
+    succeeds(child)
 regions(100, threads=4)
+os._exit(0)  # the other thread does not end
 """)
 
 
