@@ -118,10 +118,10 @@ def buckets(inputs: Gathered, widths: Sequence[int]) -> list[SparseTensor]:
     """Return the tensor of each bucket: the rows of a relation that have at most its width of elements, and
     more than the bucket before. The last one has all longer rows, which are cut."""
     relation, target, source = inputs.coordinates
-    _, of_row, lengths = np.unique(
+    _, row_of_element, lengths = np.unique(
         relation * inputs.shape[1] + target, return_inverse=True, return_counts=True
     )
-    bucket = np.searchsorted(widths, np.minimum(lengths[of_row], widths[-1]))
+    bucket = np.searchsorted(widths, np.minimum(lengths[row_of_element], widths[-1]))
     parts = []
     for number, width in enumerate(widths):
         chosen = bucket == number

@@ -147,10 +147,10 @@ def buckets(
     """
     relation, target, source = inputs.coordinates
     rows = inputs.shape[1]
-    _, of_row, lengths = np.unique(
+    _, row_of_element, lengths = np.unique(
         relation * rows + target, return_inverse=True, return_counts=True
     )
-    bucket = np.searchsorted(widths, np.minimum(lengths[of_row], widths[-1]))
+    bucket = np.searchsorted(widths, np.minimum(lengths[row_of_element], widths[-1]))
     for number, width in enumerate(widths):
         chosen = bucket == number
         if chosen.any():

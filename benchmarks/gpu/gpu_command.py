@@ -169,9 +169,9 @@ def gpu_times_sheet(times: Sequence[GpuTime]) -> Sheet:
     rows = []
     for op, dtype in dict.fromkeys((time.op, time.dtype) for time in times):
         cells = [op, dtype]
-        of_row = [time.medians for time in times if (time.op, time.dtype) == (op, dtype)]
+        row_medians = [time.medians for time in times if (time.op, time.dtype) == (op, dtype)]
         for name in GPU_CONTENDERS:
-            both = [medians for medians in of_row if {name, OURS} <= medians.keys()]
+            both = [medians for medians in row_medians if {name, OURS} <= medians.keys()]
             ratios = [medians[name] / medians[OURS] for medians in both]
             mean = exp(sum(map(log, ratios)) / len(ratios)) if ratios else None
             cells.append("-" if mean is None else f"{mean:.2f} ({min(ratios):.2f})")

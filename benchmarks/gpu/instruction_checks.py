@@ -176,11 +176,11 @@ def metadata_words(
     compressed: CompressedMatrix, instruction: MatrixInstruction, selector: int
 ) -> Array:
     """Return the metadata in the lanes that supply it; others have what is illegal there."""
-    of_selector = 4 // len(instruction.selectors)
+    lanes_of_selector = 4 // len(instruction.selectors)
     shape = sparse_instruction(f"m16n8k{instruction.depth}", instruction.a)
     # It is packed for the selector 0.
-    moved = np.roll(pack_metadata(compressed, shape)[0, 0], selector * of_selector)
-    is_supplied = np.arange(LANES) % 4 // of_selector == selector
+    moved = np.roll(pack_metadata(compressed, shape)[0, 0], selector * lanes_of_selector)
+    is_supplied = np.arange(LANES) % 4 // lanes_of_selector == selector
     words: Array = np.where(is_supplied, moved, np.uint32(0xFFFFFFFF))
     return words
 

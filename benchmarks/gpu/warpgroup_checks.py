@@ -157,9 +157,9 @@ def warpgroup_metadata(elements: Array, use: WarpgroupUse) -> Array:
     ]
     packed = np.concatenate([pack_metadata(part, product.warp_instruction)[0, 0] for part in parts])
     # It is packed for the selector 0.
-    of_selector = 4 // len(product.selectors)
-    is_supplied = np.arange(LANES) % 4 // of_selector == use.selector
-    moved = np.roll(packed, use.selector * of_selector)
+    lanes_of_selector = 4 // len(product.selectors)
+    is_supplied = np.arange(LANES) % 4 // lanes_of_selector == use.selector
+    moved = np.roll(packed, use.selector * lanes_of_selector)
     words: Array = np.where(is_supplied, moved, np.uint32(0xFFFFFFFF))
     return words
 

@@ -40,8 +40,8 @@ def prepare(case: ModelCase, threads: int) -> Prepared:
         output, *gradients = step()
         if not gradients:
             return [output]
-        of_x, of_weights, of_bias = gradients
-        return [output, of_x, of_weights[rows, t["indices"].long()], of_bias]
+        x_gradient, weight_gradients, bias_gradient = gradients
+        return [output, x_gradient, weight_gradients[rows, t["indices"].long()], bias_gradient]
 
     step()
     return Prepared(

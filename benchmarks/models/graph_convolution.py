@@ -119,12 +119,12 @@ def gcn_oracle(arrays: Mapping[str, Array]) -> Arrays:
     hidden = np.maximum(before, 0)
     output = matrix @ (hidden @ arrays["w2"]) + arrays["b2"]
     back = matrix.T @ arrays["seed"]
-    of_before = back @ arrays["w2"].T * (before > 0)
+    before_gradient = back @ arrays["w2"].T * (before > 0)
     return {
         "output": output,
-        "w1": received.T @ of_before,
+        "w1": received.T @ before_gradient,
         "w2": hidden.T @ back,
-        "b1": of_before.sum(0),
+        "b1": before_gradient.sum(0),
         "b2": arrays["seed"].sum(0),
     }
 
@@ -135,16 +135,16 @@ def sage_oracle(arrays: Mapping[str, Array]) -> Arrays:
     received = matrix @ x
     before = received @ arrays["w1"] + arrays["b1"] + x @ arrays["w1_root"]
     hidden = np.maximum(before, 0)
-    of_neighbors = matrix @ hidden
-    output = of_neighbors @ arrays["w2"] + arrays["b2"] + hidden @ arrays["w2_root"]
-    of_hidden = matrix.T @ (seed @ arrays["w2"].T) + seed @ arrays["w2_root"].T
-    of_before = of_hidden * (before > 0)
+    neighbor_sums = matrix @ hidden
+    output = neighbor_sums @ arrays["w2"] + arrays["b2"] + hidden @ arrays["w2_root"]
+    hidden_gradient = matrix.T @ (seed @ arrays["w2"].T) + seed @ arrays["w2_root"].T
+    before_gradient = hidden_gradient * (before > 0)
     return {
         "output": output,
-        "w1": received.T @ of_before,
-        "w1_root": x.T @ of_before,
-        "w2": of_neighbors.T @ seed,
+        "w1": received.T @ before_gradient,
+        "w1_root": x.T @ before_gradient,
+        "w2": neighbor_sums.T @ seed,
         "w2_root": hidden.T @ seed,
-        "b1": of_before.sum(0),
+        "b1": before_gradient.sum(0),
         "b2": seed.sum(0),
     }

@@ -34,10 +34,14 @@ def attention_oracle(arrays: Mapping[str, Array]) -> Arrays:
         scores = np.where(mask, q @ k.T * scale, -np.inf)
         weights = np.exp(scores - scores.max(1, keepdims=True))
         weights /= weights.sum(1, keepdims=True)
-        of_weights = seed @ v.T
-        of_scores = weights * (of_weights - (weights * of_weights).sum(1, keepdims=True)) * scale
+        weight_gradients = seed @ v.T
+        score_gradients = (
+            weights
+            * (weight_gradients - (weights * weight_gradients).sum(1, keepdims=True))
+            * scale
+        )
         results["output"].append(weights @ v)
-        results["q"].append(of_scores @ k)
-        results["k"].append(of_scores.T @ q)
+        results["q"].append(score_gradients @ k)
+        results["k"].append(score_gradients.T @ q)
         results["v"].append(weights.T @ seed)
     return {name: np.stack(parts) for name, parts in results.items()}

@@ -43,7 +43,7 @@ def rgcn_oracle(arrays: Mapping[str, Array]) -> Arrays:
     x, seed, weights = arrays["x"], arrays["seed"], arrays["weights"]
     (head, tail), relation = arrays["edge_index"], arrays["edge_type"]
     output = x @ arrays["w_root"] + arrays["b"]
-    of_x, of_weights = seed @ arrays["w_root"].T, np.zeros_like(weights)
+    x_gradient, weight_gradients = seed @ arrays["w_root"].T, np.zeros_like(weights)
     for number in range(len(weights)):
         chosen = relation == number
         ones = (np.ones(int(chosen.sum())), (tail[chosen], head[chosen]))
@@ -52,12 +52,12 @@ def rgcn_oracle(arrays: Mapping[str, Array]) -> Arrays:
         mean = sparse.csr_matrix(sparse.diags(1 / np.asarray(counts)[:, 0]) @ matrix)
         received = mean @ x
         output += received @ weights[number]
-        of_weights[number] = received.T @ seed
-        of_x += mean.T @ (seed @ weights[number].T)
+        weight_gradients[number] = received.T @ seed
+        x_gradient += mean.T @ (seed @ weights[number].T)
     return {
         "output": output,
-        "x": of_x,
-        "weights": of_weights,
+        "x": x_gradient,
+        "weights": weight_gradients,
         "w_root": x.T @ seed,
         "b": seed.sum(0),
     }

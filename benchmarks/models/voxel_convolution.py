@@ -57,11 +57,11 @@ def convolution_oracle(arrays: Mapping[str, Array]) -> Arrays:
     """Return the output and the gradients."""
     x, seed, weights = arrays["x"], arrays["seed"], arrays["weights"]
     output = np.tile(arrays["b"], (len(x), 1))
-    of_x, of_weights = np.zeros_like(x), np.zeros_like(weights)
+    x_gradient, weight_gradients = np.zeros_like(x), np.zeros_like(weights)
     parts = np.split(arrays["pairs"], arrays["ends"][:-1], axis=1)
     for number, (sources, targets) in enumerate(parts):
         # A voxel is the target, and the source, of at most one product of an offset.
         output[targets] += x[sources] @ weights[number]
-        of_weights[number] = x[sources].T @ seed[targets]
-        of_x[sources] += seed[targets] @ weights[number].T
-    return {"output": output, "x": of_x, "weights": of_weights, "b": seed.sum(0)}
+        weight_gradients[number] = x[sources].T @ seed[targets]
+        x_gradient[sources] += seed[targets] @ weights[number].T
+    return {"output": output, "x": x_gradient, "weights": weight_gradients, "b": seed.sum(0)}

@@ -61,8 +61,8 @@ def read_planetoid(folder: Path, name: str = "cora") -> Nodes:
 def _words(others: Any, test: Any, order: Array) -> Any:
     """Yield the node and the word of each feature that is not zero."""
     for rows, nodes in ((others, order[: others.shape[0]]), (test, order[others.shape[0] :])):
-        of_row, words = rows.nonzero()
-        yield from zip(nodes[of_row].tolist(), words.tolist(), strict=True)
+        word_rows, words = rows.nonzero()
+        yield from zip(nodes[word_rows].tolist(), words.tolist(), strict=True)
 
 
 def normalized_graph(edges: Array, nodes: int) -> Any:

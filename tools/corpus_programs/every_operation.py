@@ -101,9 +101,9 @@ def sources() -> Iterator[CorpusProgram]:
 
 
 def _arithmetic(dtype: str, *, lanes: int) -> tuple[str, ...]:
-    of_dtype = ("div", "neg") if dtype in FLOATS else OF_INTEGERS
+    dtype_operations = ("div", "neg") if dtype in FLOATS else OF_INTEGERS
     signed = ("neg",) if dtype in SIGNED else ()
-    return (*COMMON, *of_dtype, *signed, *(("if_then_else",) if lanes == 1 else ()))
+    return (*COMMON, *dtype_operations, *signed, *(("if_then_else",) if lanes == 1 else ()))
 
 
 def _rows(

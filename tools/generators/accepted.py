@@ -129,25 +129,25 @@ def table(stage: str, signs: dict[str, Signs]) -> Iterator[str]:
     """Yield the lines of the table of a stage: a row for each program, a column for each pass."""
     taken = {
         name
-        for of_program in signs.values()
-        for stage_name, name in of_program
+        for program_signs in signs.values()
+        for stage_name, name in program_signs
         if stage_name == stage
     }
     passes = [name for name in PASSES if name in taken]
     yield f"## {stage.capitalize()} stage\n"
     yield f"| program | {' | '.join(f'`{name}`' for name in passes)} |"
     yield f"|---|{':-:|' * len(passes)}"
-    for name, of_program in signs.items():
-        if any(stage_name == stage for stage_name, _ in of_program):
-            yield f"| `{name}` | {' | '.join(of_program.get((stage, of), ABSENT) for of in passes)} |"
+    for name, program_signs in signs.items():
+        if any(stage_name == stage for stage_name, _ in program_signs):
+            yield f"| `{name}` | {' | '.join(program_signs.get((stage, of), ABSENT) for of in passes)} |"
     yield ""
 
 
 def refusals(signs: Iterable[Signs]) -> Iterator[str]:
     """Yield the lines of the table of the errors that occur, with their reasons."""
     used: dict[str, set[str]] = defaultdict(set)
-    for of_program in signs:
-        for (_, name), sign in of_program.items():
+    for program_signs in signs:
+        for (_, name), sign in program_signs.items():
             for letter in sign:
                 used[letter].add(name)
     yield "## Errors\n"

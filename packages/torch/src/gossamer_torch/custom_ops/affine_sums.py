@@ -88,8 +88,8 @@ def _convolution_gradients(
     if root_weight is None:
         return gradients
     if target is not None:
-        of_root = _factor_gradients(gradient, needed, target=target, root_weight=root_weight)
-        return gradients | of_root
+        root_gradients = _factor_gradients(gradient, needed, target=target, root_weight=root_weight)
+        return gradients | root_gradients
     if "x" in needed:
         gradients["x"] = _add_product(gradients["x"], gradient, root_weight)
     return gradients | _factor_gradients(gradient, needed - {"x"}, x=x, root_weight=root_weight)

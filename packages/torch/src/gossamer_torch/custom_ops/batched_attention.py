@@ -28,12 +28,14 @@ def _attention_gradients(
     if "values" in needed:
         gradients["values"] = sparse_product(weights, gradient, crow, col, columns, transposed=True)
     if {"queries", "keys"} & needed:
-        of_weights = sampled_product(gradient, values, crow, col)
-        of_scores = scale * row_softmax_gradient(weights, of_weights, crow, col, columns)
+        weight_gradients = sampled_product(gradient, values, crow, col)
+        score_gradients = scale * row_softmax_gradient(
+            weights, weight_gradients, crow, col, columns
+        )
         for name, other, transposed in (("queries", keys, False), ("keys", queries, True)):
             if name in needed:
                 gradients[name] = sparse_product(
-                    of_scores, other, crow, col, columns, transposed=transposed
+                    score_gradients, other, crow, col, columns, transposed=transposed
                 )
     return gradients
 

@@ -81,7 +81,7 @@ def _multiply_batch(matrix: MatrixOfTensors, dense: torch.Tensor, reduce: str) -
     if not len(values):
         return product_with_dense(matrix.with_values(values), factors).reshape(shape)
     single = [
-        extreme_product(matrix.with_values(of_one), factor, reduce)
-        for of_one, factor in zip(values, factors, strict=True)
+        extreme_product(matrix.with_values(product_values), factor, reduce)
+        for product_values, factor in zip(values, factors, strict=True)
     ]
     return torch.stack(single).reshape(shape)

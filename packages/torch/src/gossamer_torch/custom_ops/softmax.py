@@ -187,8 +187,8 @@ def _gradients_of_gradient(
 
     gradients = {}
     if "weights" in needed:
-        of_weights = second * (gradient - row_sums(weights * gradient))
-        gradients["weights"] = of_weights - gradient * row_sums(weights * second)
+        weight_gradients = second * (gradient - row_sums(weights * gradient))
+        gradients["weights"] = weight_gradients - gradient * row_sums(weights * second)
     if "gradient" in needed:
         gradients["gradient"] = row_softmax_gradient(weights, second, crow, col, columns)
     return gradients

@@ -48,7 +48,7 @@ def ragged_mask(offsets: torch.Tensor) -> SparseMatrix:
     lengths = offsets.diff()
     total = int(offsets[-1])
     starts, counts = (
-        of_sequences.repeat_interleave(lengths) for of_sequences in (offsets[:-1], lengths)
+        sequence_values.repeat_interleave(lengths) for sequence_values in (offsets[:-1], lengths)
     )
     crow = torch.cat([counts.new_zeros(1), counts.cumsum(0)])
     within = torch.arange(int(crow[-1]), device=crow.device) - crow[:-1].repeat_interleave(counts)

@@ -119,10 +119,10 @@ class GATConv(torch.nn.Module):
         matrix = self._edges_with_scores(edge_index, edge_attr, shape, features.dtype)
         scores = _scores_by_head(features, self.att_src).index_select(1, matrix.col)
         if target is not None:
-            of_target = features
+            target_features = features
             if target is not source or self.target_linear is not self.source_linear:
-                of_target = self._by_head(self.target_linear, target)
-            scores = scores + _scores_by_head(of_target, self.att_dst).index_select(
+                target_features = self._by_head(self.target_linear, target)
+            scores = scores + _scores_by_head(target_features, self.att_dst).index_select(
                 1, matrix.row_indices()
             )
         if edge_attr is not None:

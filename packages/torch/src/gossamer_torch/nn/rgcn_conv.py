@@ -185,8 +185,8 @@ def _kept_pairs(
         sources, targets = edge_index.long()
         require_indices("edge_index[0]", sources, count_sources)
         require_indices("edge_index[1]", targets, count_targets)
-        of_edge = edge_type.long() * count_targets + targets
-        keys, pair_of_edge = torch.unique(of_edge, return_inverse=True)
+        edge_keys = edge_type.long() * count_targets + targets
+        keys, pair_of_edge = torch.unique(edge_keys, return_inverse=True)
         counts = torch.bincount(pair_of_edge, minlength=len(keys))
         edges = torch.stack([pair_of_edge, sources])
         values = 1 / counts.index_select(0, pair_of_edge).double()

@@ -218,8 +218,8 @@ def _registers_of(elements: Array, operand: OperandDType) -> Array:
     if operand.bits == 4:
         bits = lanes.view(np.uint8)
         lanes = bits[..., 0::2] & 15 | bits[..., 1::2] << 4
-    of_lane = math.prod(lanes.shape[4:])
-    return lanes.reshape(*lanes.shape[:2], WARP_LANES, of_lane).view(np.uint32)
+    lane_elements = math.prod(lanes.shape[4:])
+    return lanes.reshape(*lanes.shape[:2], WARP_LANES, lane_elements).view(np.uint32)
 
 
 def _elements_of(registers: Array, operand: OperandDType) -> Array:

@@ -84,14 +84,16 @@ def sparse_instruction(shape: str, dtype: str) -> SparseInstruction:
     4
     """
     operand_dtype_named(dtype)
-    of_dtype = [instruction for instruction in SPARSE_INSTRUCTIONS if dtype in instruction.operands]
-    for instruction in of_dtype:
+    candidates = [
+        instruction for instruction in SPARSE_INSTRUCTIONS if dtype in instruction.operands
+    ]
+    for instruction in candidates:
         if instruction.shape == shape:
             return instruction
     raise ArgumentError(
         "n_m.instruction",
         f"There is no sparse matrix instruction of the shape '{shape}' for {dtype}; expected "
-        f"{' or '.join(instruction.shape for instruction in of_dtype)}.",
+        f"{' or '.join(instruction.shape for instruction in candidates)}.",
     )
 
 

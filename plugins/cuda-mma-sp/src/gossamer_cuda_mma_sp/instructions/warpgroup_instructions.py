@@ -192,16 +192,16 @@ columns; expected 8, 16, 24, 32, 48, 64, 80, 96, 112, 128, 144, 160, 176, 192, 2
     for name in (a, b):
         operand_dtype_named(name)
     dtypes = (a, b, accumulator)
-    of_dtypes = [
+    candidates = [
         instruction
         for instruction in WARPGROUP_INSTRUCTIONS
         if (instruction.a, instruction.b, instruction.accumulator) == dtypes
         and not instruction.saturates
     ]
-    for instruction in of_dtypes:
+    for instruction in candidates:
         if instruction.columns == columns:
             return instruction
-    expected = ", ".join(str(instruction.columns) for instruction in of_dtypes) or "other dtypes"
+    expected = ", ".join(str(instruction.columns) for instruction in candidates) or "other dtypes"
     raise ArgumentError(
         "n_m.instruction",
         f"There is no 'wgmma.mma_async.sp' of {a} and {b} into {accumulator} with {columns} columns; "

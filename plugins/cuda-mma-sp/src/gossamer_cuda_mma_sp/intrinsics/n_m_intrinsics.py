@@ -208,8 +208,8 @@ def _staged_intrinsic(
         x, y = f"F[i_3, q_3{texts['s']}]", f"G[{row}, j_2]"
     texts |= {"x": _factor(x, product), "y": _factor(y, product)}
     # Only elements that are copied unchanged are copied asynchronously.
-    of_b = _ELEMENT_OF_B.format(**texts)
-    texts["stored_element_of_b"] = _factor(of_b, product) if is_rounded else of_b
+    element_of_b = _ELEMENT_OF_B.format(**texts)
+    texts["stored_element_of_b"] = _factor(element_of_b, product) if is_rounded else element_of_b
     texts["filled_a"] = (_ROUNDED_A if is_rounded else _CHUNKS_OF_A).format(**texts)
     texts["filled_b"] = (_ROWS_OF_B if by_row else _COLUMNS_OF_B).format(**texts)
     texts["fragments"] = "" if product.is_of_warpgroup else _FRAGMENTS.format(**texts)

@@ -178,9 +178,9 @@ def products_of(gpu: Gpu, *, is_sparse: bool) -> tuple[tuple[str, str], ...]:
         for intrinsic in PRODUCT_INTRINSICS
         if intrinsic.is_sparse == is_sparse and intrinsic.is_on(gpu)
     ]
-    of_warpgroups = {product.operands for product in on_gpu if product.is_of_warpgroup}
+    warpgroup_operands = {product.operands for product in on_gpu if product.is_of_warpgroup}
     return tuple(
         (product.operands, product.name)
         for product in on_gpu
-        if product.is_of_warpgroup or product.operands not in of_warpgroups
+        if product.is_of_warpgroup or product.operands not in warpgroup_operands
     )

@@ -141,9 +141,9 @@ def from_v_n_m(
         dtype=dtype,
         metadata_dtype=metadata_dtype,
     )
-    of_groups = columns.reshape(blocks, groups, chosen).astype(np.int64)
-    of_tensor = of_groups + np.arange(groups)[:, None] * group
-    return matrix, np.minimum(of_tensor.reshape(blocks, groups * chosen), n - 1)
+    group_columns = columns.reshape(blocks, groups, chosen).astype(np.int64)
+    tensor_columns = group_columns + np.arange(groups)[:, None] * group
+    return matrix, np.minimum(tensor_columns.reshape(blocks, groups * chosen), n - 1)
 
 
 def _in_row_order(array: Array, shape: tuple[int, int, int, int], m: int) -> Array:

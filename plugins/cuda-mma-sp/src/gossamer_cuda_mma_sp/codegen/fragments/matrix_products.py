@@ -242,12 +242,14 @@ def _is_whole(product: MatrixProduct, fragments: Mapping[str, Buffer]) -> bool:
         product.accumulator: (product.rows, product.columns),
         product.b: (product.depth, product.columns)[:: -1 if product.b_is_by_k else 1],
     }
-    of_warps = {product.accumulator, product.metadata}
+    warp_buffers = {product.accumulator, product.metadata}
     if not product.a_is_shared:
-        of_warps.add(product.a)
+        warp_buffers.add(product.a)
     if product.b_is_by_k and not product.b_is_shared:
         return False
-    if any(name in fragments and fragments[name].scope == "shared" for name in of_warps if name):
+    if any(
+        name in fragments and fragments[name].scope == "shared" for name in warp_buffers if name
+    ):
         return False
     if product.metadata is None:
         shapes[product.a] = (product.rows, product.depth)

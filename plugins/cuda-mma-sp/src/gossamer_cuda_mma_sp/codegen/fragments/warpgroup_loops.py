@@ -167,7 +167,7 @@ def _name_factors(
     """Yield the stores that name A, its metadata and B, along the depth and there for each accumulator."""
     assert product.metadata is not None, "the product is sparse"
     tiles = table.tiles[product]
-    of_a = instruction.a_registers * instruction.register_elements
+    elements_of_a = instruction.a_registers * instruction.register_elements
     for k in range(tiles.depth):
         for row in range(tiles.rows):
             number = row * tiles.depth + k
@@ -177,7 +177,7 @@ def _name_factors(
                         table, product, product.a, _first_of_a(table, product, row, k)
                     )
                 else:
-                    yield _name_in_lane(table, product.a, number * of_a)
+                    yield _name_in_lane(table, product.a, number * elements_of_a)
                 yield _name_in_lane(table, product.metadata, number)
                 at = (index(k * instruction.depth), index(group * instruction.columns))
                 at = at[::-1] if product.b_is_by_k else at
