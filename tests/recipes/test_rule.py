@@ -8,15 +8,18 @@ import re
 from random import Random
 
 import pytest
+from msgspec.structs import replace
 
 from gossamer_ir.transform.specialize import specialize
 from gossamer_machine import Machine
 from gossamer_machine.cpu_options import CPU_OPTIONS
 from gossamer_schedule.rules import RULES, schedule_report
-from gossamer_schedule.rules.ordered_rules import ORDERED_RULES, OrderedRule
+from gossamer_schedule.rules.ordered_rules import ORDERED_RULES
+from gossamer_schedule.rules.schedule_rule import RuleFlags
 from tests.conventions.syntax_trees import tree_of
 from tests.fuzzing.programs.draw_program import draw_program
 from tests.recipes.recipe_pages import recipe
+from tools.generators.rules import listed_rule
 
 pytestmark = pytest.mark.unserialized
 
@@ -98,7 +101,7 @@ def attributes_of(tree):
     return read | {node.id for node in nodes if isinstance(node, ast.Name)}
 
 
-@pytest.mark.parametrize("rule", ORDERED_RULES, ids=lambda rule: rule.name)
+@pytest.mark.parametrize("rule", [*RULES], ids=lambda rule: rule.name)
 def test_the_file_of_a_rule_is_what_the_recipe_says(root, rule):
     tree = tree_of((root / LIBRARY / f"{rule.name}.py").read_text())
     functions = {node.name: node for node in tree.body if isinstance(node, ast.FunctionDef)}
@@ -115,10 +118,23 @@ def test_the_file_of_a_rule_is_what_the_recipe_says(root, rule):
     assert rule.combines_rules or ("is_sibling" in read) == rule.handles_siblings
 
 
+def test_the_line_of_a_rule_has_the_flags_of_its_decorator():
+    """A rule is listed by name; its flags are generated."""
+    (block_spmv,) = (rule for rule in RULES if rule.name == "block_spmv")
+    flagged = replace(block_spmv, handles_siblings=True, is_for_grids=True)
+    assert listed_rule(block_spmv) == '    OrderedRule("block_spmv"),\n'
+    assert (
+        listed_rule(flagged)
+        == '    OrderedRule("block_spmv", handles_siblings=True, is_for_grids=True),\n'
+    )
+    for rule, listed in zip(RULES, ORDERED_RULES, strict=True):
+        flags = RuleFlags.__struct_fields__
+        assert [getattr(rule, flag) for flag in flags] == [getattr(listed, flag) for flag in flags]
+
+
 def test_the_recipe_explains_every_flag_of_a_rule(root):
-    flags = [name for name in OrderedRule.__struct_fields__ if name != "name"]
     text = recipe(root, "Add a rule")
-    assert [flag for flag in flags if f"| `{flag}=True` |" not in text] == []
+    assert [flag for flag in RuleFlags.__struct_fields__ if f"| `{flag}=True` |" not in text] == []
 
 
 def test_each_option_of_a_cpu_is_in_the_table_of_the_backend(root):

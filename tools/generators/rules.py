@@ -1,25 +1,41 @@
-"""The tables of rules in `docs/schedules.md`: what the decorator of each rule declares, and the order."""
+"""What the decorators of rules declare: the tables in `docs/schedules.md`, and the flags in `ORDERED_RULES`.
+
+The names in `ORDERED_RULES` and their order are kept by hand.
+"""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
 from gossamer_schedule.rules import RULES
+from gossamer_schedule.rules.schedule_rule import RuleFlags, RuleRecord
 from tools import ROOT, with_table
 
 DOCUMENT = ROOT / "docs/schedules.md"
+LIST = ROOT / "packages/schedule/src/gossamer_schedule/rules/ordered_rules.py"
+_LISTED = re.compile(r"(?<=^ORDERED_RULES = \(\n).*?(?=^\)$)", re.MULTILINE | re.DOTALL)
 HEADER = "| rule | pattern | programs | schedule |"
 ORDER_HEADER = "| rule | is tried before | because |"
 
 
 def files() -> dict[Path, str]:
-    """Return the document with its table as it should be."""
+    """Return the document with its tables, and the list of rules with their flags, as they should be."""
     rows = (
         f"| `{rule.name}` | {rule.pattern} | {rule.programs} | {rule.schedule} |" for rule in RULES
     )
     text = with_table(DOCUMENT.read_text(), header=HEADER, rows=rows)
-    return {DOCUMENT: with_table(text, header=ORDER_HEADER, rows=_order())}
+    return {
+        DOCUMENT: with_table(text, header=ORDER_HEADER, rows=_order()),
+        LIST: _LISTED.sub("".join(map(listed_rule, RULES)), LIST.read_text()),
+    }
+
+
+def listed_rule(rule: RuleRecord) -> str:
+    """Return the line of a rule in `ORDERED_RULES`."""
+    flags = (f", {flag}=True" for flag in RuleFlags.__struct_fields__ if getattr(rule, flag))
+    return f'    OrderedRule("{rule.name}"{"".join(flags)}),\n'
 
 
 def _order() -> Iterator[str]:

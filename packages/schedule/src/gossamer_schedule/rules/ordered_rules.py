@@ -1,7 +1,9 @@
 """The rules in the order in which they are tried: the one list of them.
 
-A rule is added here by one line in `ORDERED_RULES`, at its place; the first rule that matches is used. Of two
-rules that match a program, one declares in its decorator that it is tried before or after the other, and why.
+A rule is added here by one line in `ORDERED_RULES`, its name at its place; the first rule that matches is
+used. `python -m tools.generate rules` adds the flags that its decorator declares, so that rules are chosen
+before they are imported. Of two rules that match a program, one declares in its decorator that it is tried
+before or after the other, and why.
 A rule at another place is refused when it is imported. Other rules may be in any order. The
 rules that `schedule_report` tries for a program, those that `fused_rows` and `separate_iterations` try for
 its iterations, and the table in `docs/schedules.md` follow from this list and from what the decorator of
@@ -14,24 +16,16 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import cache
 from importlib import import_module
 
-import msgspec
-
 from gossamer_ir.errors import InternalError
 from gossamer_ir.support.declared_order import misplacements
-from gossamer_schedule.rules.schedule_rule import RuleRecord, rule_record
+from gossamer_schedule.rules.schedule_rule import RuleFlags, RuleRecord, rule_record
 
 
-class OrderedRule(msgspec.Struct, frozen=True):
-    """A rule by its name, which is that of a file in `library` and of the function in it, and the programs
-    for which it is tried. If it `combines_rules`, these have several iterations, which it schedules by the
-    rules in its context; otherwise they have one. If it `handles_siblings`, it also schedules one of several
-    iterations over the same rows: the `is_sibling` of its context. One that `is_for_grids` is for machines
-    that run grids of threads, all others are for CPUs."""
+class OrderedRule(RuleFlags, frozen=True):
+    """A rule by its name, which is that of a file in `library` and of the function in it, with the flags of
+    its decorator."""
 
     name: str
-    handles_siblings: bool = False
-    combines_rules: bool = False
-    is_for_grids: bool = False
 
 
 ORDERED_RULES = (

@@ -88,7 +88,20 @@ class Rule(Protocol):
     ) -> ScheduleReport | None: ...
 
 
-class RuleRecord(msgspec.Struct, frozen=True, kw_only=True):
+class RuleFlags(msgspec.Struct, frozen=True, kw_only=True):
+    """The programs and machines for which a rule is tried."""
+
+    handles_siblings: bool = False
+    """True if it also schedules one of several iterations over the same rows: the `is_sibling` of its
+    context."""
+    combines_rules: bool = False
+    """True if its programs have several iterations, which it schedules by the rules in its context; otherwise
+    they have one."""
+    is_for_grids: bool = False
+    """True if it is for machines that run grids of threads; all others are for CPUs."""
+
+
+class RuleRecord(RuleFlags, frozen=True, kw_only=True):
     """A rule and its declarations, from which the table of rules in `docs/schedules.md` is generated."""
 
     name: str
@@ -131,6 +144,9 @@ def schedule_rule(
     programs: str,
     schedule: str,
     replaces_conversion: bool = False,
+    handles_siblings: bool = False,
+    combines_rules: bool = False,
+    is_for_grids: bool = False,
     after: Mapping[str, str] = _NONE,
     before: Mapping[str, str] = _NONE,
 ) -> Callable[[RuleFunction], Rule]:
@@ -148,6 +164,9 @@ def schedule_rule(
             programs=programs,
             schedule=schedule,
             replaces_conversion=replaces_conversion,
+            handles_siblings=handles_siblings,
+            combines_rules=combines_rules,
+            is_for_grids=is_for_grids,
             after=after,
             before=before,
         )

@@ -19,6 +19,7 @@ from gossamer_schedule.rules.steps.trace_builder import TraceBuilder
     pattern='`out[i, k] = ...` over row and features (`[I, K]`, "SS"); K may be missing',
     programs="a value per row, or per row and feature, as a part of `fused_rows` only",
     schedule="features in vectors, unrolled if they are few",
+    handles_siblings=True,
 )
 def dense_rows(module: Module, context: RuleContext) -> PatternMatch | None:
     """Return the schedule of one row of such an iteration; None for any other program."""

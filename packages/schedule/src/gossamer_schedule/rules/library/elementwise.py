@@ -24,6 +24,7 @@ from gossamer_schedule.rules.steps.trace_builder import TraceBuilder
     schedule=(
         "one loop over all elements in vectors, or a loop over rows if a value depends on the row"
     ),
+    handles_siblings=True,
 )
 def elementwise(module: Module, context: RuleContext) -> PatternMatch | None:
     """Return the schedule for a value per stored element; None for any other program.

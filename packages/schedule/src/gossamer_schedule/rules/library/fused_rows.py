@@ -61,6 +61,7 @@ WORK_PER_ROW_OF_SIBLINGS = 16
         "one loop over rows, in which each part is scheduled as it would be alone; intermediate results "
         "are buffers of one row, one per thread, sized for its longest row"
     ),
+    combines_rules=True,
     before={
         "separate_iterations": "it matches fewer programs, whose intermediate results stay in caches"
     },

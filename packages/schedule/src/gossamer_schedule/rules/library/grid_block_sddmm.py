@@ -33,6 +33,7 @@ from gossamer_schedule.rules.steps.trace_builder import TraceBuilder
     ),
     programs="scores of attention over the blocks of a mask in BSR (`cuda-mma-sp`)",
     schedule="a warp for each block row, by tensor cores from shared memory, which asynchronous copies fill",
+    is_for_grids=True,
 )
 def grid_block_sddmm(module: Module, context: RuleContext) -> PatternMatch | None:
     """Return the schedule for such products; None for other programs and sizes, or without tensor cores."""

@@ -36,6 +36,7 @@ from gossamer_schedule.rules.steps.trace_builder import TraceBuilder
         "for each feature"
     ),
     replaces_conversion=True,
+    is_for_grids=True,
 )
 def grid_block_spmm(module: Module, context: RuleContext) -> PatternMatch | None:
     """Return the schedule for a product with blocks; None for any other program, or on a CPU."""

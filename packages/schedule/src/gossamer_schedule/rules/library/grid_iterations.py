@@ -32,6 +32,8 @@ from gossamer_schedule.rules.steps.trace_builder import TraceBuilder
     programs="hyb in one launch (`Decomposition.rewrite`), attention (SDDMM, softmax, SpMM) on GPUs",
     schedule="each iteration as it would be alone; buckets whose rows are apart, or only added to, are one "
     "launch, atomic where they share rows",
+    combines_rules=True,
+    is_for_grids=True,
 )
 def grid_iterations(module: Module, context: RuleContext) -> PatternMatch | None:
     """Return the schedule for several iterations, one after the other; None for any other program, or on a

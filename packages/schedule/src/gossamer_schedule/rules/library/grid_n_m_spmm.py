@@ -33,6 +33,7 @@ from gossamer_schedule.rules.steps.trace_builder import TraceBuilder
     programs="`matmul_24` (`cuda-mma-sp`)",
     schedule="the whole product by sparse tensor cores, in tiles that a model of bytes and operations "
     "chooses, or a thread for each element of the result",
+    is_for_grids=True,
 )
 def grid_n_m_spmm(module: Module, context: RuleContext) -> PatternMatch | None:
     """Return the schedule for such a product; None for any other program, or on a CPU."""

@@ -35,6 +35,7 @@ MIN_SHARED_ROW = 4
     programs="SpMM, SpMV, SDDMM and element-wise programs over CSR and ragged rows",
     schedule="a thread for each element of the result, or the threads of a warp for a sum over features, on "
     "machines that run grids of threads",
+    is_for_grids=True,
 )
 def grid_rows(module: Module, context: RuleContext) -> PatternMatch | None:
     """Return the schedule for such a program; None for any other program, or on a CPU."""

@@ -48,6 +48,7 @@ UNROLLED_VECTORS = 33
         "group; rows of a cache-resident operand are read by aligned cache lines, those of a larger one "
         "are prefetched"
     ),
+    handles_siblings=True,
 )
 def row_sddmm(module: Module, context: RuleContext) -> PatternMatch | None:
     """Return the schedule for such a product; None for any other program."""

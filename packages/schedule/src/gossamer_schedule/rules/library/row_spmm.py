@@ -79,6 +79,7 @@ RowForm: TypeAlias = (
         "long rows of a few vectors have several partial sums; a large operand that is used often is "
         "packed by threads, each for its tile of features"
     ),
+    handles_siblings=True,
     before={"row_spmv": "its products are called most, and its module imports less"},
 )
 def row_spmm(module: Module, context: RuleContext) -> PatternMatch | None:

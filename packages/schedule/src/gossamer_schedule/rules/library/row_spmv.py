@@ -95,6 +95,7 @@ INDEPENDENT_VECTORS = 4
         "a row's result in a register: one term at a time, or by vectors of partial results; several short "
         "rows in the lanes of a vector; three rows side by side if many have equal columns"
     ),
+    handles_siblings=True,
 )
 def row_spmv(module: Module, context: RuleContext) -> PatternMatch | None:
     """Return the schedule for a reduction over fibers without a feature loop; None for any other program.

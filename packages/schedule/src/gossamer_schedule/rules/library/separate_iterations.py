@@ -33,6 +33,7 @@ one has assigned in the cache of its core (measured on two threads of Zen 3 in p
     pattern="several iterations, some of them of a pattern above",
     programs="programs over a tensor in parts (`decompose_format`)",
     schedule="each iteration is scheduled as it would be alone; dense assignments are vectorized",
+    combines_rules=True,
 )
 def separate_iterations(module: Module, context: RuleContext) -> PatternMatch | None:
     """Return the schedule for several iterations, one after the other; None for any other program."""
