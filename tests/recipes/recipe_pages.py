@@ -11,11 +11,34 @@ from pathlib import Path
 
 FOLDER = "docs/extending"
 
+PREFIXED_TABLE = re.compile(
+    r"(?<=Paths below are relative to `)([\w./-]+)(`[^|]*\n\n)((?:\|.*\n)+)"
+)
+"""The folder that a table's paths are relative to, the rest of the paragraph above it, and the table."""
+
+TABLE_PATH = re.compile(r"`(/?)((?:[\w.-]+/)+[\w.-]+|[\w.-]+\.(?:md|py))`")
+"""A path in such a table. A leading slash stands for the root of the repository."""
+
 
 def recipe_pages(root: Path) -> dict[str, str]:
     """Return the texts of the recipes by their titles, such as "Add a pass"."""
-    texts = [path.read_text() for path in sorted((root / FOLDER).glob("*.md"))]
+    texts = [with_whole_paths(path.read_text()) for path in sorted((root / FOLDER).glob("*.md"))]
     return {re.match("# (.+)\n", text)[1]: text for text in texts}
+
+
+def with_whole_paths(text: str) -> str:
+    """Return a text with the paths of its tables from the root of the repository."""
+    return PREFIXED_TABLE.sub(_with_whole_paths_in_table, text)
+
+
+def _with_whole_paths_in_table(match: re.Match[str]) -> str:
+    """Return the match of `PREFIXED_TABLE` with the paths of the table from the root."""
+    folder, words, table = match.groups()
+    whole = TABLE_PATH.sub(
+        lambda path: f"`{path[2]}`" if path[1] else f"`{folder}/{path[2]}`",
+        table,
+    )
+    return f"{folder}{words}{whole}"
 
 
 def recipe(root: Path, title: str) -> str:

@@ -7,7 +7,7 @@ import re
 
 import pytest
 
-from tests.recipes.recipe_pages import FOLDER, recipe_pages
+from tests.recipes.recipe_pages import FOLDER, recipe_pages, with_whole_paths
 
 pytestmark = pytest.mark.unserialized
 
@@ -28,7 +28,7 @@ PLACES = (
 def texts(root):
     """The texts of the documents for contributors, by their paths."""
     paths = [path for place in PLACES for path in root.glob(place)]
-    return {path.relative_to(root).as_posix(): path.read_text() for path in paths}
+    return {path.relative_to(root).as_posix(): with_whole_paths(path.read_text()) for path in paths}
 
 
 def test_paths_that_contributors_are_sent_to_exist(texts, root):
@@ -37,6 +37,20 @@ def test_paths_that_contributors_are_sent_to_exist(texts, root):
     assert [name for name, listed in paths.items() if not listed] == []
     missing = [path for listed in paths.values() for path in listed if not (root / path).exists()]
     assert missing == []
+
+
+def test_paths_of_a_table_are_resolved_through_its_prefix():
+    text = (
+        "Paths below are relative to `packages/ir`, with a leading `/` to the repository.\n\n"
+        "| file |\n|---|\n| `tests/missing.py` of `README.md` |\n| `/tests/conftest.py` |\n\n`docs/ffi.md`\n"
+    )
+    assert PATH.findall(with_whole_paths(text)) == [
+        "packages/ir",
+        "packages/ir/tests/missing.py",
+        "packages/ir/README.md",
+        "tests/conftest.py",
+        "docs/ffi.md",
+    ]
 
 
 def test_folders_that_contributors_are_sent_to_are_in_a_folder_of_their_section(texts, root):
