@@ -1,4 +1,4 @@
-"""What the decorators of rules declare: the tables in `docs/schedules.md`, and the flags in `ORDERED_RULES`.
+"""The tables of rules in `docs/schedules.md`, and the flags in `ORDERED_RULES`, from the decorators of rules.
 
 The names in `ORDERED_RULES` and their order are kept by hand.
 """
