@@ -1,6 +1,6 @@
 """The options of a target that describe a CPU to the rules for schedules: the one list of them.
 
-A backend for CPUs adds them to a resolved target and checks those that a user gives. Rules read them. Of code
+A backend for CPUs adds them to a resolved target and checks those that a user gives. Rules read them. In code
 generation, they change only how gathers are compiled, and what becomes of scalable vectors.
 """
 

@@ -23,7 +23,7 @@ def read_own_file(directory: Directory, name: str) -> bytes | None:
     """
     descriptor = directory.open(name, os.O_RDONLY)
     try:
-        # Of the open file: the name may lead to another one by now.
+        # The status is that of the open file: the name may lead to another one by now.
         status = os.fstat(descriptor)
         if not stat.S_ISREG(status.st_mode) or is_foreign(status):
             return None

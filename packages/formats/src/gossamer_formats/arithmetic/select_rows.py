@@ -35,7 +35,7 @@ def selected_rows(storage: Storage, rows: Any) -> Storage:
             f"The selected rows have more elements than {indptr.dtype} can count.",
             hint="Select fewer rows, or convert the matrix with index_dtype='int64'.",
         )
-    # Of each element: from the begin of its row on.
+    # The index of each element counts from the begin of its row on.
     flat_indices = np.arange(ends[-1]) + np.repeat(begins - ends[:-1], lengths)
     arrays = {"indptr": ends, "indices": indices[flat_indices], "data": values[flat_indices]}
     sizes = {"m": int(chosen.size), "n": columns, "nnz": int(ends[-1])}

@@ -21,8 +21,8 @@ _ENTRIES_WRITTEN = 1 << 14
 
 
 def open_text(file: Path) -> TextIO:
-    """Open a file for reading as text, with gzip if its name ends in .gz. What is not UTF-8 is read as a
-    replacement character, which no number contains."""
+    """Open a file for reading as text, with gzip if its name ends in .gz. Bytes that are not UTF-8 are
+    read as a replacement character, which no number contains."""
     if _is_compressed(file):
         import gzip
 

@@ -32,8 +32,8 @@ def prune(
 ) -> SparseTensor:
     """Return the elements of a matrix with the largest magnitudes, in a format.
 
-    `matrix` is a dense array, a SciPy matrix or a `SparseTensor`. Of equal magnitudes, the first in the order
-    of rows and columns is kept. The formats of the library to which matrices are pruned are:
+    `matrix` is a dense array, a SciPy matrix or a `SparseTensor`. If magnitudes are equal, the first in the
+    order of rows and columns is kept. The formats of the library to which matrices are pruned are:
 
     * `csr`: `density` times the number of elements of the matrix are kept, wherever they are;
     * `bsr`: `density` times the number of blocks are kept, those with the largest sums of squares;

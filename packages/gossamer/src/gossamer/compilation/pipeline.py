@@ -42,8 +42,8 @@ def schedule_for_target(module: Module, target: Target, stats: Stats | None) -> 
 
 
 def report_for_target(module: Module, target: Target, stats: Stats | None) -> ScheduleReport:
-    """Return the schedule of `schedule_for_target` with the reasons that the rule gives. Of a space of
-    schedules, it is the prior."""
+    """Return the schedule of `schedule_for_target` with the reasons that the rule gives, for a space of
+    schedules the prior."""
     stats = stats_for_rules(stats)
     space = _space_of_plugins(module, target, stats)
     if space is not None:

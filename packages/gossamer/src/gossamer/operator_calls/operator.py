@@ -74,8 +74,8 @@ class Operator(Generic[P]):
         self._function = function
         self._plans = Plans(adapt=adapt)
         self._decide = decide
-        # Of operators that decide, most calls are those of a library, which have no plans: attempts with them
-        # would take 6 of 24 microseconds.
+        # If an operator decides, a library computes most calls. They have no plans: attempts with them would
+        # take 6 of 24 microseconds.
         self._has_plans = decide is None
         update_wrapper(self, function)
 

@@ -26,9 +26,9 @@ class ScalarType(msgspec.Struct, frozen=True):
     """The dtype of NumPy for arrays of it; None if it has none. If this is another one than its own name,
     `ENCODINGS` (`gossamer_ir.core.encodings`) has functions that convert."""
     significant_bits: int = 0
-    """Of a float: the bits of the significand, with the implicit one."""
+    """The bits of the significand of a float, with the implicit one."""
     largest: float = 0.0
-    """Of a float: the greatest finite number."""
+    """The greatest finite number of a float."""
     computed_in: str | None = None
     """The scalar type in which operations and functions are computed, before they are rounded; None for
     itself."""

@@ -18,7 +18,7 @@ _AROUND = 6
 def caret_text(module: Module, place: Place) -> str:
     """Return the text of the function that contains a place, with carets below the place.
 
-    Of a long function, only the lines near the place and the heads of the enclosing statements are shown.
+    For a long function, only the lines near the place and the heads of the enclosing statements are shown.
     The result is "" if the place has no text.
 
     >>> from gossamer_ir.script import parse_module

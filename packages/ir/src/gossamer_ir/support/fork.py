@@ -117,7 +117,8 @@ def _is_importing_elsewhere() -> bool:
 def _is_importing(frame: FrameType | None) -> bool:
     """Return whether the import system runs a module of the project, or a function of the project called it.
 
-    What a user's module calls while it is imported does not count: it may take as long as the program."""
+    Calls that a user's module makes while it is imported do not count: they may last as long as the program.
+    """
     package = ""
     while frame is not None:
         callee, package = package, str(frame.f_globals.get("__name__")).partition(".")[0]

@@ -36,7 +36,7 @@ def lazy_exports(
         setattr(sys.modules[package], name, value)
         return value
 
-    # What the package imports for itself, such as this function, is not for its users.
+    # Names that the package imports for itself, such as this function, are not for its users.
     def names() -> list[str]:
         special = [name for name in vars(sys.modules[package]) if name.startswith("__")]
         return sorted({*special, *homes})

@@ -192,8 +192,8 @@ def _split_constant_offset(
     if dtype_of(first) != "int64" or any(map(has_lanes, outer)):
         return indices, 0
     form = affine_of(first)
-    # `X[n - 1 - i]`: LLVM does not reassociate the constant out of the subtraction. Of sums it does, but adds
-    # the constant first.
+    # `X[n - 1 - i]`: LLVM does not reassociate the constant out of the subtraction. It does so for sums, but
+    # adds the constant first.
     is_sum = not any(factor < 0 for factor in form.terms.values())
     if not form.constant or (is_sum and emitter.module.target_info.has_displaced_indices):
         return indices, 0

@@ -113,7 +113,7 @@ def _blend(stmt: Stmt) -> Select | None:
 def _stores_to(buffer: Buffer, body: tuple[Stmt, ...]) -> Iterable[Store]:
     """Return the stores to a buffer during its lifetime that may be of all lanes."""
     accesses = [node for node in collect(BUFFER_NODES, *body) if node.buffer == buffer.name]
-    # Of integers, a value in a lane that is off might stop a division.
+    # An integer division may trap on the value of an inactive lane.
     is_float = DType.parse(buffer.dtype).is_float
     if buffer.scope != "local" or not is_float or not _are_vectors(accesses, buffer):
         return ()

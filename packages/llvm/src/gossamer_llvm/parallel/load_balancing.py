@@ -35,7 +35,7 @@ def emit_weight(emitter: FunctionEmitter, node: ParallelFor, iteration: Value) -
     """Return the weight at an iteration: the work of all iterations before it."""
     if node.weight is None:
         return iteration
-    # What is loaded at one iteration is not available at another one.
+    # A value that is loaded at one iteration is not available at another one.
     with emitter.available.scope():
         emitter.vars.values[node.var] = iteration
         weight = emitter.expr(node.weight)

@@ -53,7 +53,7 @@ class AxisTree:
             return indptr.nnz
         if axis.parent is None:
             return width_of(axis)
-        # The end of the parent's last fiber. Of a varied axis it is the last offset.
+        # The end of the parent's last fiber, which is the last offset of a varied axis.
         return self.first_element(axis, self.size(self._axes[axis.parent]))
 
     def first_element(self, axis: Axis, parent: Expr) -> Expr:

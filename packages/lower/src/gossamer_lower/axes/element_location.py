@@ -54,8 +54,8 @@ class ElementLocation(msgspec.Struct):
 
 # Other expressions: those that read memory fail the test of `READS`.
 def _parts_with_loads(expr: Expr) -> Iterator[Expr]:
-    """Yield the parts of an index that load from memory. Of a search only its operands: the search itself
-    finds nothing where there is no fiber."""
+    """Yield the parts of an index that load from memory. A search counts by its operands only: the search
+    itself finds nothing where there is no fiber."""
     if not contains(Load, expr):
         return
     if isinstance(expr, IfThenElse) or not contains(Search, expr):

@@ -106,7 +106,7 @@ class _Inserter:
         if not self._missing(context, ""):
             return (stmt,)
         threads = threads_of(stmt)
-        # What orders the threads of a warp only does not end what is pending.
+        # A barrier that orders only the threads of a warp leaves all accesses pending.
         if threads.waits_for == "block":
             self._pending = set()
             return (stmt,)

@@ -52,7 +52,7 @@ def require_independent(first: Cursor, second: Cursor) -> None:
     """Refuse two loops if an iteration of one may access an element that an iteration of the other writes.
 
     Elements are different if their indices in one dimension are loaded from two arrays that are declared
-    disjoint, or are different numbers. What both accumulate atomically may be shared.
+    disjoint, or are different numbers. Elements that both accumulate atomically may be shared.
 
     Raises `.race` and `.not_proved`.
     """

@@ -34,7 +34,8 @@ def with_conditional_bound(block: Block, loop_name: str, *, extent: Expr) -> Blo
     """Return the block with the further condition that a loop's variable is below its extent, for a loop that
     also runs if the condition of the extent does not hold.
 
-    What the extent reads need not exist then, so the bound is evaluated only if the condition holds.
+    The elements that the extent reads need not exist then, so the bound is evaluated only if the condition
+    holds.
     """
     bound: Expr = less_than(*_var_and_extent(block, loop_name, extent))
     # Innermost first, so that the outermost condition is evaluated before the others.

@@ -14,8 +14,8 @@ class PerCpu(NamedTuple, Generic[_Cost]):
 
     Those of Zen 4 were fitted, all together, to 30 matrices in 2 to 9 formats, times a vector and times 32,
     128 and 512 columns in float32, on one thread and on two, and so that the fastest format has the least
-    costs. What single costs are is therefore less certain than on the other kind, for which they were fitted
-    in parts. Gathers tell the kinds apart: they are fast on the first one only. AMD's Zen 3, which has
+    costs. Single costs are therefore less certain than on the other kind, for which they were fitted in
+    parts. Gathers tell the kinds apart: they are fast on the first one only. AMD's Zen 3, which has
     vectors of 256 bits, has the costs of Zen 4 but for those that its own times of the same cases show to
     differ: these 16 were fitted, so that choices miss a goal in 14 of 234 cases instead of 41. Fitted to half
     of the matrices, they reduced the misses of the other half by half.

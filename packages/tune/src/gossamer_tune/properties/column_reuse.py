@@ -48,7 +48,7 @@ class ColumnReuse(NamedTuple):
             if window == 0:
                 continue
             before = self.later[window - 1]
-            # Of the elements in between, those whose column is new take a row each.
+            # The elements in between whose column is new take a row each.
             added = (length - self.windows[window - 1]) * ((before + later) / 2 + others)
             if added and held + added >= rows:
                 return before + (later - before) * (rows - held) / added
@@ -64,7 +64,7 @@ def column_reuse(
     """Return the reuse of the columns of a matrix in CSR with this many, whose rows are visited in this order
     (None: in theirs), again and again.
 
-    Of many elements, those in a few chunks are looked at.
+    If there are many elements, only those in a few chunks are looked at.
 
     >>> column_reuse(8, np.array([0, 2, 4]), np.array([3, 7, 5, 3]), np.array([1, 0]))
     ColumnReuse(windows=(0, 1, 2, 4), later=(1.0, 0.75, 0.75, 0.0), columns=8)

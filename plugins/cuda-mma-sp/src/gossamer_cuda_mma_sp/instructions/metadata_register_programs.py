@@ -44,7 +44,7 @@ def pack_metadata_program(
 
     Its arguments are `metadata` in row order, m by `words`, of unsigned integers with as many bits as
     `metadata_dtype`; `registers` (uint32), `sets` of row tiles by `depth_tiles` by 32 lanes; and these sizes.
-    What tiles have beyond the metadata is that of groups of zeros.
+    Tiles that reach beyond the metadata are padded with the metadata of groups of zeros.
 
     Raises `ArgumentError`: `n_m.metadata_dtype`.
 

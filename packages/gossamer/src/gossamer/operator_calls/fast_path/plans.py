@@ -124,7 +124,7 @@ class Plans:
     def forget(self) -> None:
         """Drop all plans."""
         self.by_key.clear()
-        # What matrices keep is found no more: keys are equal only to themselves.
+        # Entries that matrices keep become unreachable, since a key equals only itself.
         self.last_calls = MemoKey("the last calls")
         self.joint_plans = MemoKey("the plans for all parts")
 

@@ -87,7 +87,7 @@ def row_spmm(module: Module, context: RuleContext) -> PatternMatch | None:
     program, pattern = single_iteration(module), row_reduction(module)
     if program is None or pattern is None or not pattern.feature or pattern.features == 0:
         return None
-    # Of a sibling, the row is an iterator of the block around all of them.
+    # In a sibling, the row is an iterator of the block around all of them.
     has_cacheable_accumulators = not context.is_sibling and has_rows_and_init(*program)
     trace = context.new_trace()
     form = _preferred_form(

@@ -61,8 +61,8 @@ Measured on Zen 4 after 300 calls: vectors take 1.4 times as long as scalar code
 """
 
 SIMILAR_ROWS = 4
-"""Maximum length of the longest row, in mean rows, for rows of similar lengths. Of stats that are rounded to
-classes, as those are by which rules schedule."""
+"""Maximum length of the longest row, in mean rows, for rows of similar lengths. The lengths are those of
+stats that are rounded to classes, by which rules schedule."""
 
 FEW_TERMS = 6
 """Maximum mean number of terms, exclusive, for vectors of half the lanes where elements are loaded one by one
