@@ -141,8 +141,8 @@ def _loaded_indices(
 ) -> list[tuple[LinearForm | None, ...]]:
     """Return the indices of the loads that all accesses use in one dimension, recursively. Loads from an
     array without duplicates are different if their indices are; so are numbers of which they are the leading
-    digit, such as rows of the blocks that an array lists. Of an array whose rows are without duplicates, the
-    last index counts if all loads are from one row."""
+    digit, such as rows of the blocks that an array lists. If only each row of an array is without
+    duplicates, its last index counts if all loads are from one row."""
     loaded: list[tuple[LinearForm | None, ...]] = []
     for forms in columns:
         leading = [leading_coordinate(form, loops=loops, varying=varying) for form in forms]

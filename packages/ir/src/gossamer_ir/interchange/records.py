@@ -247,8 +247,8 @@ def size_class(rows: int, columns: int, nnz: int) -> tuple[int, int, int]:
 
 
 MemorySpace: TypeAlias = Literal["host", "global"]
-"""The memory of an array that is passed: that of the calling process, or the global memory of a device. What
-is shared by a thread block, or local to a thread, is allocated by the kernel."""
+"""The memory of an array that is passed: that of the calling process, or the global memory of a device. The
+kernel allocates memory that is shared by a thread block, or local to a thread."""
 
 
 class BufferParam(Record, frozen=True):

@@ -166,7 +166,7 @@ def _decode_versioned(data: bytes | str, kind: Any) -> Any:
     try:
         decoded = _decode(text, kind)
     except ParseError:
-        # Of a text of another version, the version is wrong, not the first field that is new.
+        # If a text has another version, the error is the version, not the first field that is new.
         _require_readable(_version_of(text))
         raise
     _require_readable(decoded.gossamer_ir)
@@ -248,8 +248,8 @@ def nesting_of(data: bytes) -> int:
 def _outside_strings(data: bytes) -> bytes:
     if b"\\" in data:
         return re.sub(_STRING, b"", data, flags=re.DOTALL)
-    # Without escapes, every second piece between quotes is a string. Few strings have brackets. Of the
-    # others, only the quotes are left, which are removed before the text is split.
+    # Without escapes, every second piece between quotes is a string. Few strings have brackets. Only
+    # the quotes of the others are left, which are removed before the text is split.
     quoted = data.translate(None, _NO_BRACKETS_OR_QUOTES).replace(b'""', b"")
     return b"".join(quoted.split(b'"')[::2])
 

@@ -2,7 +2,7 @@
 whether they pay. The rule that schedules products of rows and the model of their cost agree on it.
 
 Rows of many features come from a distant cache. A copy of some of their features is small, and a thread that
-makes it for itself reads it from a nearer cache, with no other thread's lines in between. What this costs is
+makes it for itself reads it from a nearer cache, with no other thread's lines in between. The costs are
 the copy, and a row's elements and its result once for each tile.
 """
 

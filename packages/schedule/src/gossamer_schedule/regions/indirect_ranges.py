@@ -1,7 +1,7 @@
 """Produced region of a loop iteration, if an index array selects the elements.
 
-`C[P[p + i], k]` is a different row in each iteration of `i` if P holds each coordinate once. Of a block
-that reads the rows `P[p + i_c]`, iteration `i` then produces exactly the row of `i_c == i`.
+`C[P[p + i], k]` is a different row in each iteration of `i` if P holds each coordinate once. If a block
+reads the rows `P[p + i_c]`, iteration `i` then produces exactly the row of `i_c == i`.
 """
 
 from __future__ import annotations

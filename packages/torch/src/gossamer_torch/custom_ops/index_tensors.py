@@ -1,6 +1,6 @@
 """Index tensors in compiled graphs.
 
-What is made from the contents of an index tensor is kept with it. A compiled graph may reuse the memory of a
+Results made from the contents of an index tensor are kept with it. A compiled graph may reuse the memory of a
 tensor that it computed, for another one, which torch does not count as a write. So each index tensor that
 enters our operators there is compared with what it was, and the operators get a copy.
 """

@@ -1,7 +1,7 @@
 """Adjacency matrices of graphs for layers: row i has the nodes from which node i receives.
 
-A graph is the edge index of PyG or a matrix. What layers derive from it is made once: it is kept with the
-tensor of edges, or of offsets, until that is written to.
+A graph is the edge index of PyG or a matrix. Layers derive their matrices from it once: these are kept
+with the tensor of edges, or of offsets, until that is written to.
 """
 
 from __future__ import annotations

@@ -47,8 +47,8 @@ class PinnedMemory(Protocol):
 class CudaDriver(Protocol):
     """The functions of a driver, for one device. Addresses are those of the device, streams are handles.
 
-    All but `current` and `limits` are called within `current()`. What a function of the driver refuses is a
-    `DriverError`. Copies and `wait` wait for the stream; nothing else waits.
+    All but `current` and `limits` are called within `current()`. Functions raise `DriverError` if the
+    driver refuses a call. Copies and `wait` wait for the stream; nothing else waits.
     """
 
     @property

@@ -1,8 +1,8 @@
 """Descriptors of matrices in shared memory, and where the elements of such a matrix are.
 
 `wgmma` reads a matrix in chunks of 16 bytes. With rows along M or N, and columns along K, either the columns
-of a row are contiguous ("K-major") or the rows of a column. What is contiguous is stored in spans of 16, 32,
-64 or 128 bytes. Eight spans, one after the other, are an atom; those of the other matrix dimension are its
+of a row are contiguous ("K-major") or the rows of a column. Contiguous elements form spans of 16, 32, 64
+or 128 bytes. Eight spans, one after the other, are an atom; those of the other matrix dimension are its
 eight rows. Within an atom, chunks change places: the number of a chunk in its span is combined with bits of
 the address by an exclusive or, so that the same chunk of several spans is in different banks. A span of 16
 bytes has one chunk ("no swizzling").

@@ -154,7 +154,7 @@ def round_values_to_tf32(value: LaneValues) -> LaneValues:
     >>> round_values_to_tf32(np.array([1 + 2.0**-11, np.inf], np.float32)).tolist()
     [1.0009765625, inf]
     """
-    # Of a float64, whose fraction is long enough, the rounded one is that of float32, too.
+    # The fraction of float64 is long enough that the rounded one is that of float32, too.
     fraction, exponent = np.frexp(value.astype(np.float64))
     # Subnormal numbers have the bits of the least normal one.
     kept = 11 + np.minimum(exponent + 125, 0)

@@ -18,8 +18,8 @@ from gossamer_host_runtime import Cpu
 
 
 class CpuTable(msgspec.Struct, frozen=True):
-    """The CPUs of an architecture, each with its features besides those that all have (`base`). Of another
-    architecture than this machine's, the first is the default. A target may add the features `optional`.
+    """The CPUs of an architecture, each with its features besides those that all have (`base`). If the
+    architecture is not this machine's, the first is the default. A target may add the features `optional`.
     `tuning` is a switch of LLVM in the form of a feature.
 
     >>> CPU_TABLES["riscv64"].cpu("generic", added=frozenset({"zbb"})).features

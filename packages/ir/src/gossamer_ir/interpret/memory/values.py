@@ -78,7 +78,7 @@ def conversion(source: str, dtype: str) -> Callable[[Any], Any]:
     if DType.parse(source).is_float and to.is_integer:
         return lambda value: _saturate(value, made)
     if not to.is_vector and np.can_cast(numpy_type(source), made):
-        # Of scalars, as of nearly all indices, the constructor takes half the time of `astype`.
+        # For scalars, as nearly all indices are, the constructor takes half the time of `astype`.
         return made  # type: ignore[no-any-return]  # a class
     return lambda value: value.astype(made)
 

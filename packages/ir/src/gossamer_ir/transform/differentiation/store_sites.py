@@ -41,7 +41,7 @@ class IterationNest(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     """The label of the innermost iteration."""
     axes: tuple[IterationAxis, ...]
-    """Of all iterations around it, outermost first."""
+    """The axes of all iterations around it, outermost first."""
     kinds: str
     vars: tuple[str, ...]
     iteration_ids: tuple[int, ...]

@@ -255,7 +255,7 @@ def _mask_of_pairs(emitter: FunctionEmitter, mask: str) -> str:
         return _ALL_HALVES
     every = emitter.call(_BYTES, "llvm.aarch64.sve.convert.to.svbool.nxv4i1", mask)
     name = "llvm.aarch64.sve.convert.from.svbool.nxv8i1"
-    # Of these, the odd ones are off.
+    # The odd ones of these are off.
     halves = emitter.call(_HALF_MASK, name, f"{_BYTES} {every}")
     operands = f"{_HALF_MASK} {halves}, {_HALF_MASK} {halves}"
     return f"{_HALF_MASK} " + emitter.call(_HALF_MASK, "llvm.aarch64.sve.trn1.nxv8i1", operands)

@@ -1,8 +1,8 @@
 """The streaming mode of Arm SME, in which functions with matrix registers run.
 
 A function enters the mode once, at its beginning. Vectors may have another length in it, so all functions of
-a module whose results depend on that length run in it. What is not part of the module, such as the functions
-that allocate memory, cannot be called in it.
+a module whose results depend on that length run in it. Functions outside of the module, such as those that
+allocate memory, cannot be called in it.
 
 Source: Procedure Call Standard for the Arm 64-bit Architecture, "SME" (the block of TPIDR2_EL0, lazy saving).
 """

@@ -60,10 +60,10 @@ def exp2(x: Term, *, precise: bool) -> Term:
 
 
 def expm1(x: Term, *, precise: bool) -> Term:
-    """Return e^x - 1; below 2 ulp. Of float64 only."""
+    """Return e^x - 1; below 2 ulp. The argument is float64."""
     bounded = clamped_value(x, -60.0, 709.9)
     reduction = reduced_argument(bounded, precise=precise)
-    # Half of 2^n, which is finite forevery n that the result is finite for.
+    # Half of 2^n, which is finite for every n that the result is finite for.
     half = power_of_two(reduction.n - 1.0)
     result = x.code.fma(half, reduction.s, half - 0.5) * 2.0
     return x.code.select(x.magnitude() < 2.0**-54, x, result)

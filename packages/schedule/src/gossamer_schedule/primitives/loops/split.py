@@ -169,7 +169,7 @@ def _required_factors(
 def _required_factor(factor: int | str | None, cursor: Cursor) -> Affine | None:
     """Return a factor, or None if it is to be inferred; refuse one that may not be positive.
 
-    With a factor of 0 or less, no iteration would run. Of symbols, only T.vscale() is known to be positive.
+    With a factor of 0 or less, no iteration would run. The only symbol known to be positive is T.vscale().
     """
     if factor is None:
         return None

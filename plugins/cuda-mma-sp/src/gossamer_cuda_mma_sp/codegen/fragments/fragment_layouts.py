@@ -33,7 +33,7 @@ class Slot(msgspec.Struct, frozen=True):
     indices: SlotIndices
     bit: int | None = None
     pattern: NMPattern | None = None
-    """Of metadata: the pattern of the groups."""
+    """The pattern of the groups of metadata."""
 
     def metadata_bits(self, unit: Expr) -> Expr:
         """Return the bits of the index of a unit: two of them, or a whole nibble if the group has one."""
@@ -53,7 +53,7 @@ class FragmentLayout(msgspec.Struct, frozen=True):
     size: int
     slots: tuple[Slot, ...]
     warp_first: Expr = ZERO
-    """Of A and B: the first row of A, or column of B, of the warp of a lane."""
+    """The first row of A, or column of B, of the warp of a lane."""
 
     @property
     def is_metadata(self) -> bool:

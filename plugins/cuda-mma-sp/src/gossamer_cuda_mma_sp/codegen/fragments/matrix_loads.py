@@ -1,9 +1,9 @@
 """Fragments that are loaded from shared memory by `ldmatrix`: four matrices of 8 rows of 16 bytes at a time.
 
 A lane addresses a row, 8 elements of 16 bits, and receives two elements of each matrix. Lane 4 * g + t has
-the elements 2 * t and 2 * t + 1 of row g; of a matrix that is transposed in memory, those of column g. Of
-elements of 8 bits, a row has 16, and a lane receives four consecutive ones; of 32 bits, a row has 4, and a
-lane receives one. Neither can be transposed.
+the elements 2 * t and 2 * t + 1 of row g; of a matrix that is transposed in memory, those of column g. A
+row has 16 elements of 8 bits, of which a lane receives four consecutive ones, or 4 elements of 32 bits, of
+which a lane receives one. Neither can be transposed.
 """
 
 from __future__ import annotations

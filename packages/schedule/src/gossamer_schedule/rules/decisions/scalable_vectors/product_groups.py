@@ -2,8 +2,8 @@
 
 Vectors are a loop if they are scalable, since their number is known at run time only, or if they are many.
 All elements of a group take a vector in one iteration of it, each with a register for its partial sums: a
-vector of the row's own features is loaded once for the group, and so is the mask of the last one. What is
-left over of a row is in smaller groups, since a group of half the size costs little more than half as much.
+vector of the row's own features is loaded once for the group, and so is the mask of the last one. The
+remainder of a row is in smaller groups, since a group of half the size costs little more than half as much.
 """
 
 from __future__ import annotations
