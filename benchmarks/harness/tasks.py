@@ -41,10 +41,10 @@ class Selection(msgspec.Struct, frozen=True):
 
     def matrices_of(self, op: str) -> tuple[str, ...]:
         """Return the chosen matrices among those of the operator."""
-        operator_names = PROBLEMS[op].matrices
+        matrices = PROBLEMS[op].matrices
         if self.matrices is None:
-            return tuple(name for name in operator_names if name not in RARE)
-        return tuple(name for name in operator_names if name in self.matrices)
+            return tuple(name for name in matrices if name not in RARE)
+        return tuple(name for name in matrices if name in self.matrices)
 
     def features_of(self, op: str) -> tuple[int, ...]:
         """Return the chosen sizes, or the usual ones (among some); an operator on vectors has none.
@@ -75,14 +75,14 @@ class Selection(msgspec.Struct, frozen=True):
         ('mkl',)
         """
         if self.contenders is None:
-            operator_names = tuple(name for name, one in CONTENDERS.items() if one.takes_part(op))
+            contenders = tuple(name for name, one in CONTENDERS.items() if one.takes_part(op))
         else:
-            operator_names = tuple(
+            contenders = tuple(
                 name
                 for name in self.contenders
                 if name in CONTENDERS and op in CONTENDERS[name].ops
             )
-        return (*operator_names, *(self.variants if op in CONTENDERS[OURS].ops else ()))
+        return (*contenders, *(self.variants if op in CONTENDERS[OURS].ops else ()))
 
 
 class Task(msgspec.Struct, frozen=True, dict=True):

@@ -2,12 +2,11 @@
 
 A rule is added here by one line in `ORDERED_RULES`, its name at its place; the first rule that matches is
 used. `python -m tools.generate rules` adds the flags that its decorator declares, so that rules are chosen
-before they are imported. Of two rules that match a program, one declares in its decorator that it is tried
-before or after the other, and why.
-A rule at another place is refused when it is imported. Other rules may be in any order. The
-rules that `schedule_report` tries for a program, those that `fused_rows` and `separate_iterations` try for
-its iterations, and the table in `docs/schedules.md` follow from this list and from what the decorator of
-each rule declares.
+before they are imported. If two rules match a program, one declares in its decorator that it is tried
+before or after the other, and why. A rule at another place is refused when it is imported. Other rules may
+be in any order. The rules that `schedule_report` tries for a program, those that `fused_rows` and
+`separate_iterations` try for its iterations, and the table in `docs/schedules.md` follow from this list and
+from what the decorator of each rule declares.
 """
 
 from __future__ import annotations

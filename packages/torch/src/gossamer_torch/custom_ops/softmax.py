@@ -187,8 +187,8 @@ def _gradients_of_gradient(
 
     gradients = {}
     if "weights" in needed:
-        weight_gradients = second * (gradient - row_sums(weights * gradient))
-        gradients["weights"] = weight_gradients - gradient * row_sums(weights * second)
+        factor_term = second * (gradient - row_sums(weights * gradient))
+        gradients["weights"] = factor_term - gradient * row_sums(weights * second)
     if "gradient" in needed:
         gradients["gradient"] = row_softmax_gradient(weights, second, crow, col, columns)
     return gradients
