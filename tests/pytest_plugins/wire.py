@@ -97,8 +97,6 @@ TABLE = (
     Border("gossamer", "lower", "gossamer_lower.internal_api", "ExtensionPoint.require_constructs"),
     Border("gossamer", "lower", "gossamer_lower.internal_api", "lower_with_extensions"),
     Border("gossamer", "lower", "gossamer_lower", "bounds_check_flat"),
-    Border("gossamer", "lower", "gossamer_lower", "lower_math"),
-    Border("gossamer", "lower", "gossamer_lower", "lower_vscale"),
     Border("gossamer", "lower", "gossamer_lower.internal_api", "apply_pass"),
     Border("gossamer", "lower", "gossamer_lower.internal_api", "apply_record"),
     Border("gossamer", "lower", "gossamer_lower.internal_api", "PassRecord.require_postconditions"),

@@ -2,8 +2,8 @@
 
 The tuples in `LISTS` are the only lists of passes that are kept by hand; the file of a pass has its name. The
 imports are written out, because type checkers, the checks of imports and the documentation site read them.
-Steps are the passes of a pipeline by name, with the constructs that they act on, so that a pipeline imports
-only the passes that a module needs.
+Steps are the passes of a pipeline by name, with the constructs that they act on and the arguments that they
+need, so that a pipeline imports only the passes that a module and a target need.
 The package is not imported here: it cannot be while the import of a new pass is missing.
 """
 
@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 from tools import ROOT
@@ -20,11 +20,12 @@ PACKAGE = ROOT / "packages/lower/src/gossamer_lower"
 LISTS = {
     "passes.py": "ORDERED_PASSES",
     "pipelines/flat_passes.py": "FLAT_PASSES",
+    "pipelines/flat_pipeline.py": "FLAT_PIPELINE",
     "pipelines/device_passes.py": "DEVICE_PASSES",
 }
 """The files that list passes, each with its tuple. The first one includes the others."""
 STEPS = {
-    "pipelines/flat_steps.py": ("pipelines/flat_passes.py", "FLAT_STEPS"),
+    "pipelines/flat_steps.py": ("pipelines/flat_pipeline.py", "FLAT_STEPS"),
     "pipelines/device_steps.py": ("pipelines/device_passes.py", "DEVICE_STEPS"),
 }
 """The files of steps, each with the list that it follows from, and its tuple."""
@@ -63,11 +64,23 @@ def files() -> dict[Path, str]:
 
 
 def listed_names(file: str) -> list[str]:
-    """Return the names in the tuple of a list, without importing it."""
+    """Return the names in the tuple of a list, without those of lists in it."""
+    return [name for name in _items(file) if not name.startswith("*")]
+
+
+def _all_names(file: str) -> Iterator[str]:
+    """Yield the names in the tuple of a list, and those of lists in it, in their order."""
+    files = {f"*{list_name}": path for path, list_name in LISTS.items()}
+    for name in _items(file):
+        yield from _all_names(files[name]) if name in files else (name,)
+
+
+def _items(file: str) -> list[str]:
+    """Return the texts of the items in the tuple of a list, without importing it."""
     for node in ast.parse((PACKAGE / file).read_text()).body:
         if isinstance(node, ast.AnnAssign) and ast.unparse(node.target) == LISTS[file]:
             assert isinstance(node.value, ast.Tuple)
-            return [item.id for item in node.value.elts if isinstance(item, ast.Name)]
+            return [ast.unparse(item) for item in node.value.elts]
     raise LookupError(f"{file} has no tuple {LISTS[file]}")
 
 
@@ -83,17 +96,18 @@ def _with_imports(file: str) -> str:
 
 def _steps(file: str, steps: str) -> str:
     """Return the text of the file with the steps of a list of passes."""
-    rows = "".join(map(_row, listed_names(file)))
+    rows = "".join(map(_row, _all_names(file)))
     return _TABLE.format(passes=LISTS[file], steps=steps, rows=rows)
 
 
 def _row(name: str) -> str:
     """Return the step of a pass, as `ruff` formats it."""
-    construct = _construct(name)
+    construct, needed = _construct(name), _needed_argument(name)
     arguments = [
         f'"{name}"',
         f'"{_home(name)}"',
         *([] if construct is None else [f'"{construct}"']),
+        *([] if needed is None else [f'argument="{needed}"']),
     ]
     line = f"    PipelineStep({', '.join(arguments)}),\n"
     if len(line) <= 101:
@@ -106,13 +120,34 @@ def _row(name: str) -> str:
 
 def _construct(name: str) -> str | None:
     """Return what the decorator of a pass declares as the construct that it acts on."""
-    for node in ast.walk(ast.parse(_path(name).read_text())):
-        if isinstance(node, ast.FunctionDef) and node.name == name:
-            for decorator in node.decorator_list:
-                for keyword in getattr(decorator, "keywords", ()):
-                    if keyword.arg == "acts_on":
-                        return str(ast.literal_eval(keyword.value))
+    for decorator in _function(name).decorator_list:
+        for keyword in getattr(decorator, "keywords", ()):
+            if keyword.arg == "acts_on":
+                return str(ast.literal_eval(keyword.value))
     return None
+
+
+def _needed_argument(name: str) -> str | None:
+    """Return the argument of a pass besides the module that has no default; None if there is none."""
+    arguments = _function(name).args
+    needed = [
+        argument.arg
+        for argument, default in zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True)
+        if default is None
+    ]
+    if len(needed) > 1:
+        raise LookupError(f"the pass '{name}' of a pipeline needs the arguments {needed}")
+    return needed[0] if needed else None
+
+
+def _function(name: str) -> ast.FunctionDef:
+    """Return the definition of a pass."""
+    (function,) = (
+        node
+        for node in ast.parse(_path(name).read_text()).body
+        if isinstance(node, ast.FunctionDef) and node.name == name
+    )
+    return function
 
 
 def _home(name: str) -> str:

@@ -30,8 +30,7 @@ def first_sentence(record: PassRecord) -> str:
 def pass_rows() -> Iterator[str]:
     """Yield a row for each pass of the flat pipeline: its name, its stages, and what it does."""
     for record in _pipeline("flat"):
-        (taken,) = record.takes
-        stages = taken if record.gives == taken else f"{taken}, {record.gives}"
+        stages = ", ".join(dict.fromkeys((*record.takes, record.gives or record.takes[0])))
         yield f"| `{record.name}` | {stages} | {first_sentence(record)} |"
 
 

@@ -182,7 +182,7 @@ MISPLACED = {
         "is listed after 'insert_bounds_checks', but must run before it: an access that all lanes share",
     ),
     "after one that takes the stage that it gives": (
-        "lower_buffers", 9, "'expand_reducers' takes a module of the loop stage, but 'lower_iterations'",
+        "lower_buffers", 9, "'lower_vscale' takes a module of the loop or flat stage, but 'lower_iter",
     ),
     "before the pass that removes a construct": (
         "unswitch_uniform_conditions", 2, "takes a module without blocks, but no pass that is listed before",

@@ -20,7 +20,8 @@ PASSES = {
     "substitute_buffer": _ON_REQUEST,
     "remove_unused_args": _ON_REQUEST,
     "insert_index_array_checks": "It does nothing without an annotation of the entry, which is not drawn.",
-    "lower_vscale": _ON_REQUEST,
+    "lower_vscale": "It runs for targets without scalable vectors; programs with these are emulated at every "
+    "vector length.",
     "split_vector_buffers": "It changes buffers of several scalable vectors only, which the programs drawn "
     "for defects do not have; those that are emulated at every vector length do.",
     "lower_math": "It runs before code generation, which has defects of its own.",

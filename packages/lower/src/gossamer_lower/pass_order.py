@@ -12,6 +12,7 @@ from itertools import pairwise
 from typing import get_args
 
 from gossamer_ir.errors import InternalError
+from gossamer_ir.nodes import StageName
 from gossamer_ir.support.declared_order import misplacements
 from gossamer_lower.lowering_pass import PassRecord, PipelineName
 
@@ -62,11 +63,14 @@ def _without_place(records: Sequence[PassRecord]) -> Iterator[str]:
 
 def _wrong_stages(records: Sequence[PassRecord]) -> Iterator[str]:
     for name in get_args(PipelineName):
+        stage: StageName | None = None
         for earlier, later in pairwise(record for record in records if record.pipeline == name):
-            if later.takes != (earlier.gives,):
+            # A pass that takes several stages gives that of its argument.
+            stage = earlier.gives or stage
+            if stage not in later.takes:
                 yield (
                     f"The pass '{later.name}' takes a module of the {' or '.join(later.takes)} stage, but "
-                    f"'{earlier.name}', which is listed before it, gives one of the {earlier.gives} stage"
+                    f"'{earlier.name}', which is listed before it, gives one of the {stage} stage"
                 )
 
 

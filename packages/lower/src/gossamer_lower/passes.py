@@ -2,12 +2,13 @@
 
 `ORDERED_PASSES` is the list. It has the passes of two pipelines, `flat` and `device`. Their lists are
 modules of their own because a process imports only what it runs: `FLAT_PASSES` (`pipelines/flat_passes.py`),
-before which `lower_iterations` and `lower_buffers` lead to the loop stage, and `DEVICE_PASSES`
-(`pipelines/device_passes.py`). Two kinds of passes are not in it: those of gossamer-ir, which
-have no order (`LANGUAGE_PASSES` below), and those that run a whole pipeline (`COMPOSED_PASSES` of
+to which `pipelines/flat_pipeline.py` adds those that depend on the target, and `DEVICE_PASSES`
+(`pipelines/device_passes.py`). `lower_iterations` and `lower_buffers` lead to the loop stage, before the
+others of the flat pipeline. Two kinds of passes are not in the list: those of gossamer-ir, which have no
+order (`LANGUAGE_PASSES` below), and those that run a whole pipeline (`COMPOSED_PASSES` of
 `passes_by_name.py`). `PASSES` has all three by name.
 
-A pass is added by one line, at its place in one of the three lists; `python -m tools.generate pass_imports`
+A pass is added by one line, at its place in one of the four lists; `python -m tools.generate pass_imports`
 writes the imports and the exports of the package. Each pass declares in its decorator what must run before
 and after it, and why: `pass_order.py` refuses a list in another order. Passes that are declared with
 `pipeline=None` run on request only.
@@ -27,11 +28,9 @@ from gossamer_lower.inspector.substitute_buffer import substitute_buffer
 from gossamer_lower.inspector.use_inspector_results import use_inspector_results
 from gossamer_lower.iterations.lower_iterations import lower_iterations
 from gossamer_lower.lowering_pass import PassRecord, listed_records
-from gossamer_lower.math.lower_math import lower_math
 from gossamer_lower.pass_order import require_order
 from gossamer_lower.pipelines.device_passes import DEVICE_PASSES
-from gossamer_lower.pipelines.flat_passes import FLAT_PASSES
-from gossamer_lower.vector.lower_vscale import lower_vscale
+from gossamer_lower.pipelines.flat_pipeline import FLAT_PIPELINE
 
 ORDERED_PASSES: tuple[Callable[..., Module], ...] = (
     # --- To the position stage and to the loop stage.
@@ -42,11 +41,8 @@ ORDERED_PASSES: tuple[Callable[..., Module], ...] = (
     use_inspector_results,
     substitute_buffer,
     remove_unused_args,
-    # --- On request, for a target without scalable vectors.
-    lower_vscale,
-    *FLAT_PASSES,
-    # --- On request, for a target.
-    lower_math,
+    # --- To the flat stage.
+    *FLAT_PIPELINE,
     # --- To an entry of the host and kernels of a device.
     *DEVICE_PASSES,
 )

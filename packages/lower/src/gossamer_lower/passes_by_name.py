@@ -89,8 +89,10 @@ ARGUMENT_TYPES: Mapping[Any, str] = {
     bool: "true or false",
     int: "an integer",
     str: "text",
+    int | None: "an integer",
     str | None: "text",
     Collection[str]: "a list of names",
+    Collection[str] | None: "a list of names",
     tuple[str, ...]: "a list of names",
     tuple[int, ...]: "a list of integers",
 }

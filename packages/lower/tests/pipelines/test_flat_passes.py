@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import subprocess
 import sys
 
@@ -14,10 +15,10 @@ from gossamer_lower.lowering_pass import listed_records
 from gossamer_lower.passes import PASS_RECORDS
 from gossamer_lower.pipelines.device_passes import DEVICE_PASSES
 from gossamer_lower.pipelines.device_steps import DEVICE_STEPS
-from gossamer_lower.pipelines.flat_passes import FLAT_PASSES
+from gossamer_lower.pipelines.flat_pipeline import FLAT_PIPELINE
 from gossamer_lower.pipelines.flat_steps import FLAT_STEPS
 
-PIPELINES = {"flat": (lower_iterations, lower_buffers, *FLAT_PASSES), "device": DEVICE_PASSES}
+PIPELINES = {"flat": (lower_iterations, lower_buffers, *FLAT_PIPELINE), "device": DEVICE_PASSES}
 
 
 @pytest.mark.parametrize("name", PIPELINES)
@@ -35,11 +36,11 @@ def test_lowering_to_the_flat_stage_imports_no_pass_for_devices_or_on_request():
     command = (sys.executable, "-c", program)
     imported = subprocess.run(command, capture_output=True, text=True, check=True).stdout
     assert "gossamer_lower.pipelines.lower_to_flat" in imported
-    for other in ("device", "inspector", "passes", "vector.lower_vscale"):
+    for other in ("device", "inspector", "passes", "vector.lower_vscale", "math.lower_math"):
         assert f"gossamer_lower.{other}" not in imported
 
 
-STEPS = {"flat": (FLAT_STEPS, FLAT_PASSES), "device": (DEVICE_STEPS, DEVICE_PASSES)}
+STEPS = {"flat": (FLAT_STEPS, FLAT_PIPELINE), "device": (DEVICE_STEPS, DEVICE_PASSES)}
 
 
 @pytest.mark.parametrize("name", STEPS)
@@ -48,6 +49,15 @@ def test_the_steps_of_a_pipeline_are_its_passes_with_their_constructs(name):
     records = listed_records(passes)
     assert [step.record for step in steps] == [*records]
     assert [step.acts_on for step in steps] == [record.acts_on for record in records]
+    assert [[step.argument] if step.argument else [] for step in steps] == [
+        needed_arguments(record.function) for record in records
+    ]
+
+
+def needed_arguments(function):
+    """The arguments of a pass besides the module that have no default."""
+    _, *parameters = inspect.signature(function).parameters.values()
+    return [parameter.name for parameter in parameters if parameter.default is parameter.empty]
 
 
 def test_each_construct_is_one_that_a_pass_acts_on_or_removes():

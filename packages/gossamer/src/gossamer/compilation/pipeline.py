@@ -7,7 +7,7 @@ other packages.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from gossamer.targets.parse_target import DEFAULT_TARGET
 from gossamer.targets.resolve_target import plugin_of, resolve_elsewhere
@@ -103,11 +103,9 @@ def lower_by_stage(
     target: Target | None = None,
 ) -> Iterator[Module]:
     """Yield the module at each stage from its own to flat, after the schedule's trace for the stage and the
-    passes of plugins. A module that is flat already gets missing bounds checks. Math functions without
-    instructions on the target are lowered to arithmetic at the flat stage. On a target without scalable
-    vectors vscale becomes a constant."""
+    passes of plugins. A module that is flat already gets missing bounds checks. The passes that depend on
+    the target run only if a plugin and a target are given."""
     from gossamer_ir.verify import verify
-    from gossamer_lower import lower_math
 
     # Once here: every later pass and step leaves a valid module valid.
     current = verify(module)
@@ -116,22 +114,14 @@ def lower_by_stage(
         # Imported late: few programs are flat.
         from gossamer_lower import bounds_check_flat
 
-        current = _with_fixed_vectors(current, plugin, target)
         # The passes before this stage insert the checks, and have not run.
-        current = bounds_check_flat(current)
+        current = bounds_check_flat(current, **_target_arguments(current, plugin, target))
     while current.stage != "flat":
         current = _schedule(current, schedule, plugin)
-        if current.stage == "loop":
-            # After the trace, which makes loops of scalable extent,
-            # and before passes that prove more for a constant.
-            current = _with_fixed_vectors(current, plugin, target)
         # After the trace, since a step names loops that a plugin's pass may rewrite.
         current = plugin.run_passes(current) if plugin else current
         yield current
-        current = next_stage(current, plugin=plugin)
-    # Last, since the backend decides which functions have instructions on the target.
-    if plugin and target:
-        current = lower_math(current, instructions=plugin.backend.instructions(target))
+        current = next_stage(current, plugin=plugin, target=target)
     yield plugin.run_passes(current) if plugin else current
 
 
@@ -150,33 +140,16 @@ def _schedule(module: Module, schedule: Schedule, plugin: Plugin | None) -> Modu
     )
 
 
-def _with_fixed_vectors(module: Module, plugin: Plugin | None, target: Target | None) -> Module:
-    """Return the module with a constant for vscale if the target has no scalable vectors. Raises
-    `UnsupportedError` (`target.vscale`) if the target has the option `vscale=none`."""
-    from gossamer_ir.analysis.scalable_vectors import has_scalable_vectors
-
-    if plugin is None or target is None or "vectors.scalable" in plugin.backend.capabilities:
-        return module
-    if not has_scalable_vectors(module):
-        return module
-    # Imported late: few programs have scalable vectors.
-    from gossamer_lower import lower_vscale
-
-    vscale = plugin.backend.machine(target).fixed_vscale
-    if vscale is None:
-        raise UnsupportedError(
-            "target.vscale",
-            f"The program has scalable vectors, and '{target.backend}' with vscale=none has none.",
-            hint="Use vscale=native to compile it with vectors of a fixed number of lanes.",
-        )
-    return lower_vscale(module, vscale=vscale)
-
-
 def next_stage(
-    module: Module, *, plugin: Plugin | None = None, verify_each: bool = False
+    module: Module,
+    *,
+    plugin: Plugin | None = None,
+    target: Target | None = None,
+    verify_each: bool = False,
 ) -> Module:
-    """Lower a module to the next stage, with the passes of plugins for the extension points between. With
-    `verify_each`, raise `InternalError` after the first pass to the flat stage whose result is invalid.
+    """Lower a module to the next stage, with the passes of plugins for the extension points between, and
+    with a target those that depend on it. With `verify_each`, raise `InternalError` after the first pass to
+    the flat stage whose result is invalid.
 
     >>> from gossamer.operator_calls.operator_program import Variant, module_of
     >>> from gossamer.operators.spmv import PROGRAM
@@ -187,21 +160,48 @@ def next_stage(
     import gossamer_lower
 
     if module.stage == "loop":
+        arguments = _target_arguments(module, plugin, target)
         if plugin and plugin.extension_points:
-            return _lower_with_plugins(module, plugin, verify_each=verify_each)
-        return gossamer_lower.lower_to_flat(module, verify_each=verify_each)
+            return _lower_with_plugins(module, plugin, verify_each=verify_each, **arguments)
+        return gossamer_lower.lower_to_flat(module, verify_each=verify_each, **arguments)
     lower: Callable[[Module], Module] = getattr(gossamer_lower, LOWERING_PASSES[module.stage])
     return lower(module)
 
 
-def _lower_with_plugins(module: Module, plugin: Plugin, *, verify_each: bool) -> Module:
+def _lower_with_plugins(module: Module, plugin: Plugin, **arguments: Any) -> Module:
     """Lower a module from the loop stage, with the passes that plugins have for extension points."""
     from gossamer_lower.internal_api import ExtensionPoint, lower_with_extensions
 
     def extend(point: ExtensionPoint, at_point: Module) -> Module:
         return plugin.run_passes(at_point, point=point.name, check=point.require_constructs)
 
-    return lower_with_extensions(module, extend, verify_each=verify_each)
+    return lower_with_extensions(module, extend, **arguments)
+
+
+def _target_arguments(
+    module: Module, plugin: Plugin | None, target: Target | None
+) -> dict[str, Any]:
+    """Return the arguments of the passes that depend on the target; without a target there are none.
+
+    They are the math functions with instructions and, for a module with scalable vectors on a target without
+    them, the constant for vscale. Raise `UnsupportedError` (`target.vscale`) for such a module if the target
+    has the option `vscale=none`.
+    """
+    from gossamer_ir.analysis.scalable_vectors import has_scalable_vectors
+
+    if plugin is None or target is None:
+        return {}
+    arguments: dict[str, Any] = {"instructions": plugin.backend.instructions(target)}
+    if "vectors.scalable" in plugin.backend.capabilities or not has_scalable_vectors(module):
+        return arguments
+    vscale = plugin.backend.machine(target).fixed_vscale
+    if vscale is None:
+        raise UnsupportedError(
+            "target.vscale",
+            f"The program has scalable vectors, and '{target.backend}' with vscale=none has none.",
+            hint="Use vscale=native to compile it with vectors of a fixed number of lanes.",
+        )
+    return {**arguments, "vscale": vscale}
 
 
 def stage_lowering(target: str | Target) -> Callable[[Module], Module]:

@@ -12,7 +12,10 @@ from gossamer_lower.lowering_pass import lowering_pass
 from gossamer_lower.math.calls.lowered_calls import is_lowered
 
 
-@lowering_pass(takes=("flat",), pipeline=None)
+@lowering_pass(
+    takes=("flat",),
+    after={"unswitch_on_alignment": "it copies loops, and a call is shorter than its arithmetic"},
+)
 def lower_math(module: Module, *, instructions: Collection[str]) -> Module:
     """Lower calls of math functions, `find_nth_bit`, and `//` and `%` of floats to arithmetic.
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from msgspec.structs import replace
 
 from gossamer_ir.core.statement_kinds import CALLING_STMTS
@@ -16,8 +18,15 @@ _FLAT = (*CALLING_STMTS, Atomic)
 
 
 @lowering_pass(takes=("flat",), pipeline=None)
-def bounds_check_flat(module: Module) -> Module:
+def bounds_check_flat(
+    module: Module,
+    *,
+    vscale: int | None = None,
+    instructions: Collection[str] | None = None,
+) -> Module:
     """Insert guards for the accesses of a flat module that are not proved in bounds.
+
+    `vscale` and `instructions` are those of `lower_to_flat`.
 
     The module must also be valid at the loop stage, from which it is lowered again. Raises `UnsupportedError`
     (`lower.bounds_check_flat.not_proved`) if it has calls or atomic accumulations: proofs for a function that
@@ -44,4 +53,5 @@ def bounds_check_flat(module: Module) -> Module:
             f"'{type(flat_only).__name__}', and cannot prove that its accesses are in bounds.",
             hint="Compile the program of the loop stage from which it was lowered.",
         )
-    return lower_to_flat(replace(module, stage="loop"))
+    as_loops = replace(module, stage="loop")
+    return lower_to_flat(as_loops, vscale=vscale, instructions=instructions)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 
 import msgspec
 
@@ -58,6 +58,8 @@ def lower_with_extensions(
     module: Module,
     extend: Callable[[ExtensionPoint, Module], Module],
     *,
+    vscale: int | None = None,
+    instructions: Collection[str] | None = None,
     verify_each: bool = False,
 ) -> Module:
     """Lower a module from the loop stage as `lower_to_flat` does, and replace it at each extension point by
@@ -77,4 +79,7 @@ def lower_with_extensions(
         point = EXTENSION_POINTS.get(position)
         return module if point is None else extend(point, module)
 
-    return PassManager(steps=FLAT_STEPS, is_verifying=verify_each, extend=extend_at).run(module)
+    arguments = {"vscale": vscale, "instructions": instructions}
+    return PassManager(
+        steps=FLAT_STEPS, arguments=arguments, is_verifying=verify_each, extend=extend_at
+    ).run(module)

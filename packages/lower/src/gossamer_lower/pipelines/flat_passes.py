@@ -1,8 +1,8 @@
 """The passes from the loop stage to the flat stage, in the order in which they run.
 
-Those for devices and those that run on request are in other lists. `passes.py` has them all, and says how a
-pass is added. The pipeline imports each of these passes where a module needs it, by `flat_steps.py`, which is
-generated from this list.
+Those that depend on the target are in `flat_pipeline.py`; those for devices and those that run on request are
+in other lists. `passes.py` has them all, and says how a pass is added. The pipeline imports each of these
+passes where a module needs it, by `flat_steps.py`, which is generated.
 """
 
 from __future__ import annotations
@@ -74,4 +74,4 @@ FLAT_PASSES: tuple[Callable[[Module], Module], ...] = (
     insert_index_array_checks,
     unswitch_on_alignment,
 )
-"""The passes that `lower_to_flat` runs, in this order."""
+"""The passes that `lower_to_flat` runs for any target, in this order."""

@@ -1,10 +1,11 @@
-"""The passes of `FLAT_PASSES` by name; `python -m tools.generate pass_imports` writes this file."""
+"""The passes of `FLAT_PIPELINE` by name; `python -m tools.generate pass_imports` writes this file."""
 
 from __future__ import annotations
 
 from gossamer_lower.pipelines.pipeline_step import PipelineStep
 
 FLAT_STEPS: tuple[PipelineStep, ...] = (
+    PipelineStep("lower_vscale", "gossamer_lower.vector.lower_vscale", argument="vscale"),
     PipelineStep("expand_reducers", "gossamer_lower.blocks.expand_reducers", "declared reducers"),
     PipelineStep("lower_blocks", "gossamer_lower.blocks.lower_blocks"),
     PipelineStep("contract_buffers", "gossamer_lower.memory.contract_buffers"),
@@ -53,4 +54,5 @@ FLAT_STEPS: tuple[PipelineStep, ...] = (
         "checked index arrays",
     ),
     PipelineStep("unswitch_on_alignment", "gossamer_lower.loops.unswitch_on_alignment"),
+    PipelineStep("lower_math", "gossamer_lower.math.lower_math", argument="instructions"),
 )

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import Any
 
 import msgspec
 
 from gossamer_ir.nodes import Module
 from gossamer_lower.pipelines.pipeline_step import PipelineStep
+
+_NO_ARGUMENTS: Mapping[str, Any] = MappingProxyType({})
 
 
 def _keep(_position: str, module: Module) -> Module:
@@ -26,6 +30,8 @@ class PassManager(msgspec.Struct, frozen=True, kw_only=True):
     steps: tuple[PipelineStep, ...]
     is_verifying: bool = False
     """True if the result of each pass is verified, also against the record of the pass."""
+    arguments: Mapping[str, Any] = _NO_ARGUMENTS
+    """The arguments of passes by name. A pass runs only if its argument has a value other than None."""
     extend: Callable[[str, Module], Module] = _keep
     """Returns the module to go on with at a position, such as "before lower_blocks"."""
 
@@ -35,10 +41,18 @@ class PassManager(msgspec.Struct, frozen=True, kw_only=True):
         for step in self.steps:
             # Also where the pass is not needed: a plugin's pass may add what it acts on.
             module = self.extend(f"before {step.name}", module)
-            if step.is_needed(module):
-                record = step.record
-                module = record.function(module)
-                if self.is_verifying:
-                    record.require_postconditions(module)
+            module = self._run_step(step, module)
             module = self.extend(f"after {step.name}", module)
         return module
+
+    def _run_step(self, step: PipelineStep, module: Module) -> Module:
+        """Return the module after the pass of a step, if it runs."""
+        arguments = {}
+        if step.argument is not None:
+            arguments[step.argument] = self.arguments.get(step.argument)
+        if None in arguments.values() or not step.is_needed(module):
+            return module
+        result = step.record.function(module, **arguments)
+        if self.is_verifying:
+            step.record.require_postconditions(result)
+        return result

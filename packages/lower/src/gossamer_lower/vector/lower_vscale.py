@@ -33,7 +33,6 @@ from gossamer_lower.lowering_pass import lowering_pass, map_functions
 @lowering_pass(
     takes=("loop", "flat"),
     before={"vectorize_loops": "passes before it also prove more for a constant number of lanes"},
-    pipeline=None,
 )
 def lower_vscale(module: Module, *, vscale: int) -> Module:
     """Replace `T.vscale()` by a constant, and scalable vectors by fixed ones. A vector of one lane becomes a
