@@ -5,57 +5,81 @@ from __future__ import annotations
 
 import ast
 import re
+from dataclasses import replace as replace_fields
+from itertools import product
 from random import Random
 
 import pytest
 from msgspec.structs import replace
 
+from gossamer.operators.matmul_24 import SCRIPT
+from gossamer_ir.script import parse_module
 from gossamer_ir.transform.specialize import specialize
-from gossamer_machine import Machine
+from gossamer_machine import Grid, Machine
 from gossamer_machine.cpu_options import CPU_OPTIONS
 from gossamer_schedule.rules import RULES, schedule_report
 from gossamer_schedule.rules.ordered_rules import ORDERED_RULES
 from gossamer_schedule.rules.schedule_rule import RuleFlags
 from tests.conventions.syntax_trees import tree_of
+from tests.fuzzing.checks.disagreements import Verdict, verdict_of
 from tests.fuzzing.programs.draw_program import draw_program
+from tests.fuzzing.programs.handwritten import parsed, usable, with_arrays
+from tests.fuzzing.schedules.draw_schedule import replayed
 from tests.recipes.recipe_pages import recipe
 from tools.generators.rules import listed_rule
 
 pytestmark = pytest.mark.unserialized
 
 MAX_DRAWN = 400
-"""Random programs that are drawn until each rule has matched one; the rarest matches one of forty."""
-SEVERAL = "programs of one iteration are drawn; tests of the rule have those of several"
-NO_SUCH_AXES = "no such tree of axes is drawn; tests of the rule compare with NumPy"
+"""Random programs of each kind that are drawn until each rule has matched one; the rarest matches one of
+150."""
+MACHINES = (Machine(), Machine(grid=Grid(32, 1024, 49152, 108)))
+"""A CPU, and a machine that runs grids of threads."""
+NO_INTRINSICS = "the machines have no intrinsics for products of blocks"
 WITHOUT_RANDOM_PROGRAMS = {
-    "dense_rows": SEVERAL,
-    "fused_rows": SEVERAL,
-    "separate_iterations": SEVERAL,
-    "block_spmv": NO_SUCH_AXES,
-    "group_spmm": NO_SUCH_AXES,
-    "slice_spmv": NO_SUCH_AXES,
-    "grid_block_sddmm": "the machine has no grid of threads",
-    "grid_block_spmm": "the machine has no grid of threads",
-    "grid_iterations": "the machine has no grid of threads",
-    "grid_rows": "the machine has no grid of threads",
-    "n_m_spmm": NO_SUCH_AXES,
-    "grid_n_m_spmm": "the machine has no grid of threads",
-    "tensorized_block_spmm": "the machine has no intrinsics for products of blocks",
+    "dense_rows": "it matches a part of a program only, whose rule is `fused_rows`",
+    "grid_block_sddmm": NO_INTRINSICS,
+    "tensorized_block_spmm": NO_INTRINSICS,
 }
-"""Rules that no program of `tests/fuzzing/programs/rule_patterns.py` is meant to match, with the reasons."""
+"""Rules that no random program is meant to match, with the reasons."""
 
 
-def test_random_programs_match_each_rule():
+def random_programs():
+    """Yield programs with constant sizes: drawn ones, of a pattern of a rule or not, and scripts with random
+    arrays."""
+    modules = [parse_module(SCRIPT), *map(parsed, usable())]
+    for number in range(MAX_DRAWN):
+        rng = Random(number)
+        yield with_constant_sizes(draw_program(rng, is_common=True))
+        yield with_constant_sizes(draw_program(rng, is_common=False))
+        program = with_arrays(modules[number % len(modules)], rng, lengths=LENGTHS)
+        if program is not None and program.module.stage == "coordinate":
+            yield with_constant_sizes(program)
+
+
+LENGTHS = (3, 4, 8)
+"""The lengths of axes in scripts: their rows are in the lanes of vectors."""
+
+
+def with_constant_sizes(program):
+    sizes = {name: size for name, size in program.sizes.items() if isinstance(size, int)}
+    others = {name: size for name, size in program.sizes.items() if name not in sizes}
+    return replace_fields(program, module=specialize(program.module, sizes), sizes=others)
+
+
+def test_random_programs_match_each_rule_and_mean_the_same_after_it():
+    """The first program of each rule is interpreted at each stage, with the schedule of the rule."""
     names = {rule.name for rule in RULES}
     assert WITHOUT_RANDOM_PROGRAMS.keys() <= names
     missing = names - WITHOUT_RANDOM_PROGRAMS.keys()
-    for number in range(MAX_DRAWN):
+    for program, machine in product(random_programs(), MACHINES):
+        report = schedule_report(program.module, machine)
+        if report.rule in missing:
+            missing.remove(report.rule)
+            verdict = verdict_of(program, schedule=replayed(report.schedule))
+            assert verdict == Verdict(), f"{report.rule}: {verdict}\n{program!r}"
         if not missing:
             break
-        program = draw_program(Random(number), is_common=True)
-        sizes = {name: size for name, size in program.sizes.items() if isinstance(size, int)}
-        module = specialize(program.module, sizes)
-        missing.discard(schedule_report(module, Machine()).rule)
     assert not missing, (
         f"no random program matches {', '.join(sorted(missing))}: draw some in "
         "tests/fuzzing/programs/rule_patterns.py, or add the reason to WITHOUT_RANDOM_PROGRAMS"

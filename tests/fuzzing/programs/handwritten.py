@@ -150,7 +150,12 @@ class _Data:
         rows = [self._row(length) for _ in range(count)]
         if isinstance(axis, CompressedFixed):
             width = self._number(axis.width, self._rng.choice((0, 1, 2, 3)))
-            rows = [(row + [length] * width)[:width] for row in rows]
+            if axis.padded:
+                rows = [(row + [length] * width)[:width] for row in rows]
+            elif width > length:
+                raise Undecided(f"{width} different coordinates of '{axis.name}' below {length}")
+            else:
+                rows = [sorted(self._rng.sample(range(length), width)) for _ in rows]
         elif axis.indptr not in self._arrays:
             offsets = np.cumsum([0, *map(len, rows)])
             self._arrays[axis.indptr] = offsets.astype(axis.indptr_dtype)
