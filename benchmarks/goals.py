@@ -36,7 +36,7 @@ class Goal(msgspec.Struct, frozen=True):
     least: float
     """The least ratio."""
     contenders: tuple[str, ...] = LIBRARIES
-    """Of those that took part in a cell, the fastest counts."""
+    """The fastest of those that took part in a cell counts."""
     expected: tuple[str, ...] = LIBRARIES
     """The contenders without which the result is incomplete."""
     who: str | None = None

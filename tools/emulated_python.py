@@ -131,7 +131,7 @@ def unpack_debian_packages(
             ["dpkg-deb", "--fsys-tarfile", package], check=True, capture_output=True
         ).stdout
         run_checked(["tar", "-x", "--keep-directory-symlink", "-C", root], stdin=contents)
-    # Of several packages that provide these, the installation would choose this one.
+    # The installation would choose this one of several packages that provide these.
     for library in (*root.glob("usr/lib/*/blas/*.so.3"), *root.glob("usr/lib/*/lapack/*.so.3")):
         link = library.parents[1] / library.name
         link.symlink_to(library.relative_to(link.parent))

@@ -211,7 +211,7 @@ def take_turn(
     samples: Samples,
 ) -> float:
     """Take one sample of each entry; returns the processors that others used meanwhile."""
-    # Of all contenders: threads of one that waits may still spin, and do not count as others.
+    # The clocks of all contenders: threads of one that waits may still spin, and do not count as others.
     clocks = (time.process_time, *(one.cpu_seconds for one in contestants.values()))
     turn = [(*entry, count // WARM_SHARE, count) for entry, count in calls.items()]
     before = read_meter(clocks)

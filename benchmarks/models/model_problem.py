@@ -13,7 +13,7 @@ from gossamer_ir.support.arrays import Array
 
 MODEL_STEPS = ("inference", TRAINING)
 ALLOWED_MODEL_ERROR = 2e-4
-"""Of an array in float32, relative to its norm: thousands of terms are added, in several layers."""
+"""The error of an array in float32, relative to its norm: thousands of terms are added, in several layers."""
 
 Arrays: TypeAlias = dict[str, Array]
 ModelOracle: TypeAlias = Callable[[Mapping[str, Array]], Arrays]

@@ -44,7 +44,7 @@ ESTIMATED_SECONDS_PER_CASE = 1.0
 class ChoiceTime(msgspec.Struct, frozen=True):
     """Milliseconds of an operator with a matrix in each format, by the text of the format, the one that the
     model of `gossamer.prepare` chose, the cycles that the model expected, and the number of processes that
-    measured the case. Of several processes, these are the times of that with the median ratio."""
+    measured the case. The times are those of the process with the median ratio."""
 
     matrix: str
     op: str

@@ -1,4 +1,4 @@
-"""What is absent is None, not an empty text: no field of a class has an empty text as its default, no
+"""An absent value is None, not an empty text: no field of a class has an empty text as its default, no
 function that returns a text returns an empty one instead of nothing, and no missing value becomes one."""
 
 from __future__ import annotations

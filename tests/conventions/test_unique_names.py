@@ -144,7 +144,7 @@ def test_the_search_finds_private_types():
 
 
 AXES = {"Axis", "DenseFixed", "IteratedAxis", "IterationAxis"}
-"""What `axes` are: those of a function, or of one iteration."""
+"""The types of `axes`: those of a function, or of one iteration."""
 
 NAMES_OF_AXES = ("gossamer_ir/nodes.py", "/primitives/coordinate/", "/rules/steps/")
 """The files in which `axes` are names: the nodes, and the primitives with the functions that record them."""

@@ -1,6 +1,6 @@
-"""What code says that it does with "other statements", "other expressions" or "other operations" than those
-that it tells apart: in a comment above a function or constant, or, for a whole package, in its `__init__.py`.
-"""
+"""The comments in which code says what it does with "other statements", "other expressions" or "other
+operations" than those that it tells apart: above a function or constant, or, for a whole package, in its
+`__init__.py`."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ OF_PACKAGES = {
     "none is in the nests that this package makes",
     "none occurs; these are instructions of PTX, some with the names of operations",
 }
-"""What a package may say. It is right for code that is added to the package, too: a type that this code does
-not tell apart is no reason for a wrong result."""
+"""The texts that a package may have. They are right for code that is added to the package, too: a type that
+this code does not tell apart is no reason for a wrong result."""
 FEWEST = 3
 """A package that has fewer such functions and constants leaves it to them."""
 _COMMENT = re.compile(r"# Other (.+?): (.+)\.")

@@ -72,8 +72,8 @@ TABLES = [
     (operations, operations.REDUCERS, REDUCERS),
     (program_results, program_results._REDUCERS, REDUCERS),
 ]
-"""The tables with an entry for each operation, and the operations. What is added to a table is written in
-another way, or has no integers."""
+"""The tables with an entry for each operation, and the operations. Items that are added to a table are
+written in another way, or have no integers."""
 ORACLES = [
     (elementwise_results.ROWS, OPERATIONS | {*get_args(CompareOp)}),
     ({**arithmetic._BINARY, **arithmetic._INTEGER, **arithmetic._UNARY}, OPERATIONS),

@@ -21,7 +21,7 @@ NOT_CALLED = {
     "from_edge_index",
     "to_sparse_matrix",
 }
-"""What the package exports besides operators: operands, and what makes them or an operator."""
+"""The exports of the package besides operators: operands, and functions that make them or an operator."""
 REGISTERED = {"new_result", "gradients"}
 ON_GPUS = {"device_kernel", "runs_anywhere"}
 """By which of two ways a function has a kernel for tensors on a GPU."""

@@ -70,7 +70,7 @@ MAY_NEED = {
     },
 }
 NOT_IMPORTED = {"gossamer": {"gossamer-generic-cpu"}}
-"""What a distribution requires besides: the backend of its default target, a plugin."""
+"""The other requirements of a distribution: the backend of its default target, a plugin."""
 
 
 def imported_packages(path, *, when_imported=False):
@@ -296,7 +296,8 @@ OTHER_REPLACE = {"tests/fuzzing/execution/compilers.py", "tests/fuzzing/findings
 
 
 def functions_by_module(tree):
-    """What a file takes by its module, and all others by its name: `replace(node, ...)`, `add(lhs, rhs)`."""
+    """The names that a file takes by a module, and all others by themselves: `replace(node, ...)` and
+    `add(lhs, rhs)`."""
     for node in nodes_of(tree, ast.ImportFrom, ast.Attribute):
         match node:
             case ast.ImportFrom(module="gossamer_ir.core", names=names):

@@ -2,8 +2,8 @@
 
 Each is the polynomial of its degree whose largest weighted error on an interval is the smallest,
 found by the second algorithm of Remez (E. Remez, 1934; as in J.-M. Muller, Elementary Functions,
-section 3.5) in decimal arithmetic of 60 digits, then rounded to float64. What the functions are
-approximated for is in the modules beside that file.
+section 3.5) in decimal arithmetic of 60 digits, then rounded to float64. The purposes of the
+functions are in the modules beside that file.
 """
 
 from __future__ import annotations

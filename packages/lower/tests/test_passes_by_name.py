@@ -133,7 +133,7 @@ def test_the_modules_of_a_folder_of_passes_are_private_to_it():
 
 
 def test_the_file_of_a_pass_exports_only_the_pass():
-    """What two passes need is in a module of its own."""
+    """Functions that two passes need are in a module of their own."""
     homes = {getattr(gossamer_lower, name).__module__: name for name in OWN}
     for home in homes:
         for node in ast.walk(ast.parse(inspect.getsource(importlib.import_module(home)))):

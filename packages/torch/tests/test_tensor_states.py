@@ -15,7 +15,7 @@ from gossamer_torch.tensor_states import has_state, state_of
 
 
 class Result:
-    """What is made of a tensor."""
+    """The result for a tensor."""
 
 
 SUM, PRODUCT = ResultKey[Result]("a sum"), ResultKey[Result]("a product")

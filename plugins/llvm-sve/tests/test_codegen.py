@@ -56,7 +56,7 @@ def test_a_transpose_reduce_combines_the_lanes_of_each_vector(dtype, values, fla
 
 @pytest.mark.parametrize("target", ["llvm-sve", "llvm-rvv", "llvm-rvv:features=zvfh"])
 def test_halves_are_rounded_once_with_and_without_instructions_for_them(target, flat, load):
-    """Of a sum in float32, also of numbers that float16 has as subnormal ones, and of infinities."""
+    """The sum is in float32, also for numbers that float16 has as subnormal ones, and for infinities."""
     lanes = "8 * T.vscale()"
     run = f"T.ramp(i * ({lanes}), 1, {lanes})"
     mask = f"{run} < T.broadcast(n, {lanes})"

@@ -36,7 +36,7 @@ def drawn(number: int, *, seed: str) -> Compilation:
 
 
 def judge(number: int, tally: Modules, *, seed: str) -> None:
-    """Compiles a module. What it raises, other than an error of gossamer, ends the run."""
+    """Compiles a module. An exception other than an error of gossamer ends the run."""
     compilation = drawn(number, seed=seed)
     outcome = compilation.outcome()
     tally.judged += 1

@@ -140,8 +140,8 @@ class Task(Generic[T]):
         is_going_on: Callable[[], bool],
         processes: int,
     ) -> Iterator[T]:
-        """Take batches and yield their results, until there are no more, or a process crashed. What a crash
-        left undone is put back."""
+        """Take batches and yield their results, until there are no more, or a process crashed. Items that
+        a crash left undone are put back."""
         waiting: dict[Future[T], tuple[int, ...]] = {}
         is_broken = False
         while waiting or (batches and is_going_on() and not is_broken):

@@ -42,8 +42,8 @@ class Buffers:
 
     A careless program may access what does not exist, a special one holds NaN and infinities.
     `contents` says what is known of the values in each buffer, `scope` and `lets` what is bound at
-    the place that is drawn. Of the outermost iteration around, `blocked` are the buffers that it
-    stores to and `read` those that it reads; `own_elements` of the blocked ones may be read, because
+    the place that is drawn. The outermost iteration around stores to the buffers
+    `blocked`, and reads those in `read`; `own_elements` of the blocked ones may be read, because
     the same point stored them, and the `pending` ones when the iteration that stores them has ended.
     """
 

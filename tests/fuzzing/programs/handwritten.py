@@ -43,7 +43,7 @@ from tests.fuzzing.programs.program import Program
 LENGTHS = (0, 1, 2, 3, 3, 4, 5)
 TRIES = 12
 TOLERANCE = 1e-3
-"""Of what functions and quotients give."""
+"""The tolerance for results of functions and quotients."""
 
 
 @dataclass(frozen=True)

@@ -120,7 +120,7 @@ def _leaves(axes: list[str], earlier: str | None) -> _Leaves:
     indices = [at[axis] for axis in axes]
     loads = ["S[i]"]
     if "j" in indices:
-        # Of the pattern of L, which contains that of J.
+        # They have the pattern of L, which contains that of J.
         loads += ["B[i, j]", "V[j]"]
     if "J" in axes:
         loads += ["A[i, j]", "A[i, j]"]

@@ -13,7 +13,7 @@ _make_capsule = ctypes.PYFUNCTYPE(
     ctypes.py_object, ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p
 )(("PyCapsule_New", ctypes.pythonapi))
 _KEPT = []
-"""What capsules point to: they are never freed."""
+"""The objects that capsules point to: they are never freed."""
 
 
 class Type(ctypes.Structure):

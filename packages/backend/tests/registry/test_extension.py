@@ -1,4 +1,4 @@
-"""What one plugin adds to a backend: its hooks return valid objects, and its errors name it."""
+"""The additions of one plugin to a backend: its hooks return valid objects, and its errors name it."""
 
 from types import SimpleNamespace
 

@@ -131,7 +131,7 @@ EXPECTED = {
 
 
 def test_the_programs_have_the_relocations_of_kernels(machine, compiled):
-    """What is not among them here was computed by the compiler, so that the test above tests less."""
+    """The compiler has computed relocations that are missing here, so that the test above tests less."""
     types = set()
     for source, _ in PROGRAMS.values():
         for level in LEVELS:

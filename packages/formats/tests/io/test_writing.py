@@ -1,4 +1,4 @@
-"""What is written is read again: shapes, coordinates, and values with the same bits."""
+"""Tensors that are written are read again: shapes, coordinates, and values with the same bits."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tensors from and to torch. What torch is needed for is skipped without it; refusals use a stand-in."""
+"""Tensors from and to torch. Tests that need torch are skipped without it; refusals use a stand-in."""
 
 from __future__ import annotations
 

@@ -52,5 +52,5 @@ def test_the_choices_are_printed(capsys):
 
 
 def _lines(capsys):
-    """What was printed, without the spaces at the ends of lines."""
+    """The printed text, without the spaces at the ends of lines."""
     return "".join(f"{line.rstrip()}\n" for line in capsys.readouterr().out.splitlines())

@@ -34,7 +34,7 @@ def renamed(module):
 
 @pytest.fixture
 def extension(monkeypatch):
-    """What the default plugin registers, with two passes and a primitive."""
+    """The extension of the default plugin, with two passes and a primitive."""
     registry = resolve_target.registry
     plugin = registry.plugin("generic-cpu")
     passes = (Pass("keep", "loop", lambda module: module), Pass("keep", "flat", renamed))

@@ -42,7 +42,7 @@ class Subclass(np.ndarray):
 
 
 class Form(NamedTuple):
-    """What becomes of an array in this form: "use", "copy", "refuse", or "leave" to slower code."""
+    """The fate of an array in this form: "use", "copy", "refuse", or "leave" to slower code."""
 
     make: object
     kernel: str

@@ -18,7 +18,7 @@ from race_setup import *
 
 gs.set_num_threads(2)
 BEFORE
-# What other threads hold at a fork is a matter of chance.
+# Other threads hold locks at a fork by chance.
 for _ in range(2 if threading.active_count() > 1 else 1):
     time.sleep(0.03 * random.random())
     assert forked(call) == 0

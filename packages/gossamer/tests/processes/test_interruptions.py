@@ -37,7 +37,7 @@ SHORT, LONG = 100, 100_000_000
 
 
 class AlarmError(Exception):
-    """What the handler of these tests raises."""
+    """The error that the handler of these tests raises."""
 
 
 @pytest.fixture(params=[1, 2])

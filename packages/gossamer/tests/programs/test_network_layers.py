@@ -169,7 +169,7 @@ NUMBERS = {
 
 
 def compressed(x):
-    """Of each four numbers of a row the two greatest in magnitude, in order, and words of 16 bits that
+    """The two greatest in magnitude of each four numbers of a row, in order, and words of 16 bits that
     hold their two positions of 2 bits for four such groups, low bits first. NaN counts as infinite;
     the first of equal ones is greater; a row goes on with zeros."""
     m, n = x.shape

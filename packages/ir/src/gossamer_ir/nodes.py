@@ -112,8 +112,8 @@ class Cast(Node, frozen=True):
 
 
 class Reinterpret(Node, frozen=True):
-    """A bit cast to another dtype with as many bits per lane. Of a pointer, `Var(name, "handle")`, the
-    result is the address of its first element as an int64."""
+    """A bit cast to another dtype with as many bits per lane. The result for a
+    pointer, `Var(name, "handle")`, is the address of its first element as an int64."""
 
     dtype: str
     value: Expr
@@ -291,8 +291,8 @@ class Combine(Node, frozen=True):
 
 class Atomic(Node, frozen=True):
     """An atomic read-modify-write of one element by a scalar value; the order of concurrent updates is
-    unspecified. What runs at once with it does not access the buffer in any other way: the statements of one
-    launch, or those of one branch of fused loops, and all others of a function."""
+    unspecified. Statements that run at once with it do not access the buffer in any other way: those of one
+    launch, or of one branch of fused loops, and all others of a function."""
 
     op: AtomicOp
     buffer: Name

@@ -1,4 +1,4 @@
-"""What analyses conclude from operations of two operands: the tables agree, and each conclusion is true."""
+"""The conclusions of analyses from operations of two operands: tables agree, and each conclusion is true."""
 
 from __future__ import annotations
 

@@ -108,7 +108,7 @@ def scatter(x: T.handle, p: T.handle, s: T.handle, m: T.int64, nnz: T.int64) -> 
         # The array is distinct at first only.
         ("X[T.int64(S[e])] = 1.0", "X[T.int64(S[e])] = 1.0\n            S[e] = 0", False),
         ("X[T.int64(S[e])] = 1.0", "X[T.int64(S[e])] = X[e]", False),
-        # What the loop writes may not be assumed, and need not be here.
+        # Values that the loop writes may not be assumed, and need not be here.
         (
             "X[T.int64(S[e])] = 1.0",
             "if X[T.int64(S[e])] > 0.0:\n                X[T.int64(S[e])] = 1.0",

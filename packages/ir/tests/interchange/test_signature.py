@@ -128,7 +128,7 @@ def test_a_signature_for_a_device_states_the_memory_and_goes_through_bytes():
     assert (plain.scratch, device.scratch) == (None, scratch)
     data = serialization.dumps_record(device)
     assert serialization.loads_record(data, Signature) == device
-    # What is as for the host is not stored: files of before have none of it.
+    # Fields with the values for the host are not stored: files of before have none of them.
     assert b"space" not in serialization.dumps_record(plain)
     with pytest.raises(ParseError):
         serialization.loads_record(data.replace(b'"global"', b'"shared"'), Signature)

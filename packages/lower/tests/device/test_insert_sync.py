@@ -124,7 +124,7 @@ def test_a_barrier_outside_of_one_of_the_loops_over_threads_is_checked(flat):
 def test_threads_wait_for_an_element_that_a_condition_lets_another_one_store(
     stored, read, barriers, flat
 ):
-    """Of the threads that read it, one did not store: the condition does not hold for it."""
+    """One of the threads that read it did not store: the condition does not hold for it."""
     lines = (
         'S = T.alloc_buffer((64,), "float32", scope="shared")',
         'for b in T.thread_binding(2, thread="blockIdx.x"):',

@@ -49,7 +49,7 @@ def test_diagonals_of_stencils_are_full_and_those_of_random_columns_are_not():
         for part in parts
     )
     assert properties(rows).diagonal_fill == sum(part.nnz for part in parts) / slots > 0.8
-    # Of the slices of the format, each has diagonals of both halves.
+    # Each slice of the format has diagonals of both halves.
     half = sparse.diags_array([np.arange(96) // 16 % 2 == 0], offsets=[0], dtype=float)
     other = sparse.diags_array([np.arange(96) // 16 % 2 == 1], offsets=[0], dtype=float)
     halves = sparse.csr_array(sparse.hstack([half, other]))

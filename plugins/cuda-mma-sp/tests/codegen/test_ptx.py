@@ -83,7 +83,7 @@ def test_ptxas_assembles_the_kernels(name, lines, flat, tmp_path):
 
 @pytest.mark.parametrize("name", ["sm_80", "sm_90", "sm_120"])
 def test_ptxas_assembles_dynamic_shared_memory(name, flat, tmp_path):
-    """What a launch asks for is external, and nothing else is."""
+    """Memory that a launch asks for is external, and nothing else is."""
     module = flat(
         'for b in T.thread_binding(1, thread="blockIdx.x"):',
         '    S = T.alloc_buffer((14000,), "float32", scope="shared")',

@@ -1,4 +1,4 @@
-"""Metadata in the orders of CUTLASS. What torch is needed for is skipped without it."""
+"""Metadata in the orders of CUTLASS. Tests that need torch are skipped without it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a machine lacks to run kernels, by the probe of a target and the error of a load."""
+"""Reasons for which a machine cannot run kernels, by the probe of a target and the error of a load."""
 
 import sys
 import types

@@ -1,4 +1,4 @@
-"""What all drivers do: those of a GPU, which is a fake, and the interpreter of PTX."""
+"""The behavior of all drivers: those of a GPU, which is a fake, and the interpreter of PTX."""
 
 import subprocess
 from pathlib import Path

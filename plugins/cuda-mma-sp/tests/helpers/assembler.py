@@ -7,7 +7,7 @@ from cuda_toolchain import toolchain_program
 
 
 def assembled(text, architecture, folder, *options):
-    """What the assembler says of a text; the test is skipped without an assembler for the architecture."""
+    """Return the output of the assembler for a text; skip the test without one for the architecture."""
     program = toolchain_program("ptxas")
     if program is None:
         pytest.skip("there is no ptxas: install nvidia-cuda-nvcc")

@@ -1,4 +1,4 @@
-"""What a program declares before its body: sizes, parameters with arrays, and the lines that declare them."""
+"""The declarations before the body of a program: sizes, parameters with arrays, and the lines for both."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ CHOICES: Mapping[str, Callable[[Scene], Any]] = {
     "buffer": lambda scene: scene.choose([*scene.buffers]),
     "scope": lambda scene: scene.rng.choice(SCOPES),
 }
-"""What an argument of each name may be."""
+"""The generator for an argument of each name."""
 
 
 def generator_from_signature(op: str) -> ArgumentGenerator | None:

@@ -72,7 +72,7 @@ def matmul_24(
 ) -> Array:
     """Return A @ B (m by k) for a 2:4 matrix A (m by n) and a dense matrix B (n by k).
 
-    Of each four consecutive columns, a row of A has at most two nonzeros. A is a dense array, or a
+    A row of A has at most two nonzeros in each four consecutive columns. A is a dense array, or a
     `SparseTensor` or SciPy matrix in any format; a tensor of `prune(A, "2:4")` is compressed once, all others
     at each call. Nothing is dropped: `prune` is a call of its own. A and B are both float16, float32,
     float64, int8 or uint8, or A is a tensor of bfloat16 and B has the bits of bfloat16, as uint16. Products
@@ -83,12 +83,12 @@ def matmul_24(
     `dtype` is the dtype in which products are computed, by default that of A. Others have patterns of their
     own, which A must have:
 
-    * "tfloat32", for float32: both factors are rounded to TF32, and products are added in float32. Of each
-      two columns, a row has at most one nonzero (1:2).
+    * "tfloat32", for float32: both factors are rounded to TF32, and products are added in float32. A row
+      has at most one nonzero in each two columns (1:2).
     * "float8_e4m3" and "float8_e5m2", for uint8, the bits of the floats. Their products are added in float32;
       a row has at most two of four columns.
-    * "int4", for int8 from -8 to 7, and "uint4", for uint8 up to 15. Of each four pairs of columns, a row
-      has at most two with nonzeros (4:8).
+    * "int4", for int8 from -8 to 7, and "uint4", for uint8 up to 15. A row has at most two pairs
+      with nonzeros in each four pairs of columns (4:8).
 
     On a target with sparse tensor cores for the dtype they multiply: those for int4 and uint4 from sm_80 to
     sm_89, those for float8 on sm_89 and sm_120. Tensors are multiplied in dense blocks where a model expects

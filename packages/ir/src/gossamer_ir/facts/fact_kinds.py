@@ -1,8 +1,8 @@
 """The table of fact types: what a fact says about indices, about rows and about unused slots.
 
 Passes, primitives and backends use this table, the fields of a fact, or the index of facts (`fact_index.py`),
-so that a new type is handled wherever they need no more. What a type *means* is in tables of its printer, its
-parser and its checks. Tests check that each of them covers the language.
+so that a new type is handled wherever they need no more. The meaning of a type is in tables of its printer,
+its parser and its checks. Tests check that each of them covers the language.
 """
 
 from __future__ import annotations

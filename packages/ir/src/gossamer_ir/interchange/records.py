@@ -214,9 +214,9 @@ class Stats(Record, frozen=True):
 
         Default rules are given representatives only, so similar matrices share a schedule and its kernel.
         All numbers are rounded down: the mean row to three significant bits, the others to powers of two,
-        except a longest row of at most 8. Of empty rows only their presence is kept, of rows that equal the
-        one before whether they are a third of all rows. A class has at least 4 rows, so that its mean row
-        is exact, and a representative that of itself.
+        except a longest row of at most 8. Only the presence of empty rows is kept, and whether
+        rows that equal the one before are a third of all rows. A class has at least 4 rows, so that its mean
+        row is exact, and a representative that of itself.
 
         >>> Stats(rows=1000, columns=1000, nnz=5300, longest_row=60, empty_rows=3).representative()
         Stats(rows=512, columns=512, nnz=2560, longest_row=32, empty_rows=1, equal_rows=0)

@@ -1,7 +1,7 @@
 """Outlines parallel loops: each body becomes a function, which `ParallelFor` calls for chunks of the range.
 
-The result is at the flat stage: one entry function and the functions that it launches. Of nested parallel
-loops only the outermost is distributed; an inner loop runs serially on the thread of its iteration.
+The result is at the flat stage: one entry function and the functions that it launches. Only the outermost
+of nested parallel loops is distributed; an inner loop runs serially on the thread of its iteration.
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ from gossamer_schedule.legality.races import is_race_free
 def buffers_by_iteration(cursor: Cursor) -> tuple[Buffer, ...]:
     """Return the local buffers that only the loop at a cursor uses, and of which each element is used in one
     iteration only, also of the loops around. Each part of the loop can have a buffer of its own."""
-    # Of a buffer that nothing writes, no element is known to belong to an iteration.
+    # No element of a buffer that nothing writes is known to belong to an iteration.
     used = buffers_written((cursor.node,))
     outside = buffers_named(*cursor.replace_with(()).function.body)
     loops = [

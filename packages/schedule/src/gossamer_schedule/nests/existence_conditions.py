@@ -18,8 +18,8 @@ def existence_conditions(
 ) -> dict[str, tuple[Expr, ...]]:
     """Return the conditions for each iterator whose loop has no iteration without them, in the order of
     evaluation: `n if condition else 0` is the extent of the loop, and `n` that of the domain, whose loads
-    need not exist otherwise. Of those in `tiles` only a part of the domain is visited, the range of loops
-    that have their conditions.
+    need not exist otherwise. Only a part of the domain of those in `tiles` is visited, the range of
+    loops that have their conditions.
 
     Raises `.not_proved` if a condition depends on more than the iterators before it and the variables around
     the nest.

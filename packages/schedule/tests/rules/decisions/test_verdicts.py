@@ -1,4 +1,4 @@
-"""What pays, at both sides of each limit, with words of the reason."""
+"""Verdicts at both sides of each limit, with words of the reason."""
 
 from __future__ import annotations
 

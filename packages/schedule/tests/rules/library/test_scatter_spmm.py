@@ -54,7 +54,7 @@ def steps(rule_report, op):
 
 
 def test_rows_that_may_not_exist_are_not_cached():
-    """Of a row without slots nothing is stored, so it need not exist, but a cache would load it."""
+    """Nothing is stored to a row without slots, so it need not exist, but a cache would load it."""
     rule_report = report(PROGRAM.replace("(m, s), r", "(n, s), r"))
     assert steps(rule_report, "reindex_cache_write") == []
 

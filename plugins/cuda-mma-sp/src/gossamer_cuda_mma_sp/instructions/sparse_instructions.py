@@ -32,7 +32,7 @@ class SparseInstruction(msgspec.Struct, frozen=True):
     architecture: int
     """The lowest architecture that has the instruction: 80 for sm_80."""
     emulated_on: tuple[int, ...] = ()
-    """Of the architectures 80, 89, 90, 100 and 120, those on which ptxas 13.0 emulates it by others."""
+    """The architectures among 80, 89, 90, 100 and 120 on which ptxas 13.0 emulates it by others."""
 
     @property
     def shape(self) -> str:

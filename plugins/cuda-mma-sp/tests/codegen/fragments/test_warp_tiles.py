@@ -45,7 +45,7 @@ def test_each_warp_multiplies_a_part(shape, threads, warps, is_sparse):
     parts = rows // (16 * warps[0]), columns // (8 * warps[1]), depth // (32 if is_sparse else 16)
     text = ptx_of(artifact)
     assert len(re.findall(r"\bmma\.", text)) == parts[0] * parts[1] * parts[2]
-    # Of A, an instruction loads four matrices; B has as many for two terms of a column or for one.
+    # An instruction loads four matrices of A; B has as many for two terms of a column or for one.
     assert text.count("ldmatrix.sync.aligned.m8n8.x4.shared") == parts[0] * parts[2]
 
 

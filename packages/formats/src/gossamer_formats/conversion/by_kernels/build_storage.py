@@ -1,8 +1,8 @@
 """Builds the storage of a tensor in another format by kernels that loop over its elements.
 
-The axes of the destination are built from the outermost to the innermost, as by NumPy. What an axis needs
-to know about all elements (how many a fiber has, which coordinates occur) is found by a kernel of its own;
-the last kernel stores indices and values. The statements of an axis bind `t_AXIS`, the element's slot, and
+The axes of the destination are built from the outermost to the innermost, as by NumPy. A kernel of its own
+finds properties of all elements that an axis needs (how many a fiber has, which coordinates occur); the last
+kernel stores indices and values. The statements of an axis bind `t_AXIS`, the element's slot, and
 the kernels of the axes after it repeat them.
 
 The queries are those of Chou, Kjolstad and Amarasinghe, "Automatic generation of efficient sparse tensor

@@ -1,4 +1,4 @@
-"""What the declarations of formats say about the order of their elements."""
+"""The order of elements that the declarations of formats state."""
 
 from __future__ import annotations
 

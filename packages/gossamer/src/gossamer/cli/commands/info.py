@@ -60,7 +60,7 @@ def info(
 
     The description has the sizes, the lengths of rows, the bandwidth, and how full square blocks are. Blocks
     and the mean distance from the diagonal are those of a sample of rows. For each number of features, the
-    model's choice is printed with the expected cost of each format and the reason. Of a tensor that does not
+    model's choice is printed with the expected cost of each format and the reason. If a tensor does not
     have two dimensions, only the sizes are printed.
     """
     _require_options(features, calls=calls, dtype=dtype, target=target)

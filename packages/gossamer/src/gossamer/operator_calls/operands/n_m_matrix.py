@@ -159,7 +159,7 @@ def required_operands(operands: str | None, stored: str) -> str:
     )
     if operands is None or operands in allowed:
         return operands or stored
-    # Of any type: nothing has checked it yet.
+    # It has any type: nothing has checked it yet.
     special = SPECIAL_OPERANDS.get(str(operands))
     raise ArgumentError(
         "operand.dtype",

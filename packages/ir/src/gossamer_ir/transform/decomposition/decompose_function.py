@@ -49,9 +49,9 @@ def decompose_function(
 ) -> Function:
     """Return the function with sparse buffers, which share their axes, stored in parts.
 
-    Each iteration that uses the buffers is replaced by one for each part. What it initializes outside of
-    the buffers is initialized by the first part that is proved to visit all of it, and otherwise before, in
-    an iteration of its own. The parts then accumulate, except those that `rows` declares to initialize what
+    Each iteration that uses the buffers is replaced by one for each part. The first part that is
+    proved to visit all elements outside of the buffers which it initializes does so; otherwise an iteration
+    of its own does it before. The parts then accumulate, except those that `rows` declares to initialize what
     they visit. The parameters of the undivided tensor are removed, unless the function `converts`: then an
     iteration for each part and buffer copies the elements. Together, the parts must hold each element once,
     and what is declared of their rows must be true; neither is checked here.

@@ -47,7 +47,7 @@ def _with_special_cases(x: Term, y: Term, inner: Term) -> Term:
     is_whole = whole.equals(y)
     # Half of an odd integer is not whole. Numbers beyond 2^53 are all even.
     is_odd = is_whole & _trunc(y * 0.5).differs(y * 0.5)
-    # Of zero, infinity, or a power that is infinite.
+    # Powers of zero and of infinity, and powers that are infinite.
     grows = (size > 1.0).equals(y > 0.0)
     is_extreme = size.equals(0.0) | size.equals(_INFINITY) | y.magnitude().equals(_INFINITY)
     result = code.select(is_extreme, code.select(grows, x.constant_like(_INFINITY), 0.0), inner)

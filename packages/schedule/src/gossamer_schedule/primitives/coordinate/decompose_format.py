@@ -28,9 +28,9 @@ def decompose_format(
     """Store sparse buffers, which share their axes, in parts: one for each of `formats`.
 
     A format is the script of a description; its entry in `names` is added to the names of its parameters,
-    axes and buffers. Each iteration over the buffers is replaced by one for each part. What it initializes
-    outside of the buffers is initialized once: by a part that is proved to visit all of it, which then comes
-    first, or else before all parts. The function takes the parts instead of the undivided tensor. If it
+    axes and buffers. Each iteration over the buffers is replaced by one for each part. Elements outside of
+    the buffers are initialized once: by a part that is proved to visit all of them, which then comes first,
+    or else before all parts. The function takes the parts instead of the undivided tensor. If it
     `converts`, it takes both, and copies the elements first. Together, the parts must hold each element of
     the tensor once. The result's names are those of the new iterations.
 

@@ -148,7 +148,7 @@ def _required_factors(
 ) -> tuple[Affine | None, ...]:
     """Return the factors; refuse them if they do not determine all extents, or if the loop may be cut short.
 
-    Of two unknown factors only the product is determined. Products above the limit may overflow in index
+    Only the product of two unknown factors is determined. Products above the limit may overflow in index
     arithmetic.
     """
     if not factors or list(factors).count(None) > 1:

@@ -51,7 +51,7 @@ def uniform_extent(
     result's names are the buffer, the block and its loop.
 
     With `inline`, the extent is an expression instead, the maximum of the extents in the iterations of
-    `over`, which are at most 8. What is known about their sizes is then known about it. The result's name is
+    `over`, which are at most 8. Facts about their sizes then hold for it. The result's name is
     that of the loop.
 
     Raises `ScheduleError` with a code `schedule.uniform_extent.*`:

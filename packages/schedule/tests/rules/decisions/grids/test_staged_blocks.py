@@ -1,4 +1,4 @@
-"""What is staged in shared memory for tensor cores. `tests/integration/test_staged_blocks.py` runs it."""
+"""Staging in shared memory for tensor cores. `tests/integration/test_staged_blocks.py` runs it."""
 
 from __future__ import annotations
 
