@@ -123,7 +123,7 @@ def followed(root, tmp_path_factory):
 def generated(root, followed):
     """The files that the generators of the recipe have changed."""
     text = recipe(root, "Add a primitive")
-    (names,) = re.findall(r"run `python -m tools\.generate ([\w ]+)`, which writes", text)
+    (names,) = re.findall(r"`python -m tools\.generate ([\w ]+)` writes five files", text)
     return {*followed.generate(*names.split())}
 
 

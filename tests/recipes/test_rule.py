@@ -26,7 +26,7 @@ from tests.fuzzing.programs.draw_program import draw_program
 from tests.fuzzing.programs.handwritten import parsed, usable, with_arrays
 from tests.fuzzing.schedules.draw_schedule import replayed
 from tests.recipes.recipe_pages import recipe
-from tools.generators.rules import listed_rule
+from tools.generators.rules import listed_rule, with_listed_rules
 
 pytestmark = pytest.mark.unserialized
 
@@ -154,6 +154,14 @@ def test_the_line_of_a_rule_has_the_flags_of_its_decorator():
     for rule, listed in zip(RULES, ORDERED_RULES, strict=True):
         flags = RuleFlags.__struct_fields__
         assert [getattr(rule, flag) for flag in flags] == [getattr(listed, flag) for flag in flags]
+
+
+def test_a_list_of_rules_without_its_tuple_is_refused():
+    assert with_listed_rules("ORDERED_RULES = (\n)\n", [*RULES][:1]) == (
+        f"ORDERED_RULES = (\n{listed_rule([*RULES][0])})\n"
+    )
+    with pytest.raises(ValueError, match="no tuple ORDERED_RULES"):
+        with_listed_rules("RULES = (\n)\n", RULES)
 
 
 def test_the_recipe_explains_every_flag_of_a_rule(root):

@@ -6,7 +6,7 @@ The names in `ORDERED_RULES` and their order are kept by hand.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from gossamer_schedule.rules import RULES
@@ -28,8 +28,17 @@ def files() -> dict[Path, str]:
     text = with_table(DOCUMENT.read_text(), header=HEADER, rows=rows)
     return {
         DOCUMENT: with_table(text, header=ORDER_HEADER, rows=_order()),
-        LIST: _LISTED.sub("".join(map(listed_rule, RULES)), LIST.read_text()),
+        LIST: with_listed_rules(LIST.read_text(), RULES),
     }
+
+
+def with_listed_rules(text: str, rules: Iterable[RuleRecord]) -> str:
+    """Return the text of a list of rules with other lines in `ORDERED_RULES`."""
+    lines = "".join(map(listed_rule, rules))
+    new, count = _LISTED.subn(lambda _: lines, text)
+    if count != 1:
+        raise ValueError("there is no tuple ORDERED_RULES, or several")
+    return new
 
 
 def listed_rule(rule: RuleRecord) -> str:
