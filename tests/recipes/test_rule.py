@@ -157,9 +157,9 @@ def test_the_line_of_a_rule_has_the_flags_of_its_decorator():
 
 
 def test_a_list_of_rules_without_its_tuple_is_refused():
-    assert with_listed_rules("ORDERED_RULES = (\n)\n", [*RULES][:1]) == (
-        f"ORDERED_RULES = (\n{listed_rule([*RULES][0])})\n"
-    )
+    first, *_ = RULES
+    listed = f"ORDERED_RULES = (\n{listed_rule(first)})\n"
+    assert with_listed_rules("ORDERED_RULES = (\n)\n", [first]) == listed
     with pytest.raises(ValueError, match="no tuple ORDERED_RULES"):
         with_listed_rules("RULES = (\n)\n", RULES)
 
