@@ -85,6 +85,17 @@ def test_a_package_that_does_not_find_the_library(fake_gpu, flat, monkeypatch):
     assert "The package 'pycuda' cannot be imported" in reason
 
 
+def test_a_reason_of_the_driver_that_is_a_sentence_ends_with_one_full_stop(
+    fake_gpu, flat, monkeypatch
+):
+    def refuse(flags):
+        raise RuntimeError("Failed to dlopen libcuda.so.1.")
+
+    monkeypatch.setattr(sys.modules["cuda.bindings.driver"], "cuInit", refuse)
+    reason = refusal("cuda-mma-sp:driver=cuda-bindings", "cuda.driver", flat)
+    assert "cannot be loaded: Failed to dlopen libcuda.so.1. Install the driver" in reason
+
+
 @pytest.mark.parametrize("name", DRIVERS)
 def test_a_machine_without_a_gpu(name, fake_gpu, flat):
     fake_gpu.count = 0

@@ -1,6 +1,7 @@
 """The behavior of all drivers: those of a GPU, which is a fake, and the interpreter of PTX."""
 
 import subprocess
+import sys
 from pathlib import Path
 
 import fake_drivers
@@ -14,7 +15,9 @@ from gossamer_cuda_mma_sp.driver.interpreter_driver import InterpreterDriver
 from gossamer_cuda_mma_sp.driver.open_driver import open_driver
 from gossamer_ir.interchange.records import Target
 
-GPU_DRIVERS = ("pycuda", "cuda-bindings", "ctypes")
+INSTALLED_BINDINGS = "installed cuda-bindings"
+"""The package itself, in place of the fake one. It calls the library that stands in for the driver's."""
+GPU_DRIVERS = ("pycuda", "cuda-bindings", INSTALLED_BINDINGS, "ctypes")
 STREAM = 7
 SCALED = (
     'for b in T.thread_binding((n + 31) // 32, thread="blockIdx.x"):',
@@ -24,19 +27,34 @@ SCALED = (
 )
 
 
-def opened(name):
-    return InterpreterDriver() if name == "interpreter" else open_driver(name, 0)
+@pytest.fixture
+def opened(monkeypatch, fake_gpu):
+    """Opens a driver by its name."""
+
+    def open_named(name):
+        if name == "interpreter":
+            return InterpreterDriver()
+        if name == INSTALLED_BINDINGS:
+            modules = fake_drivers.installed_bindings()
+            if not modules:
+                pytest.skip("cuda-bindings is not installed")
+            for each, module in modules.items():
+                monkeypatch.setitem(sys.modules, each, module)
+            name = "cuda-bindings"
+        return open_driver(name, 0)
+
+    return open_named
 
 
 @pytest.fixture(params=[*GPU_DRIVERS, "interpreter"])
-def driver(request, fake_gpu):
+def driver(request, opened):
     driver = opened(request.param)
     with driver.current():
         yield driver
 
 
 @pytest.fixture(params=GPU_DRIVERS)
-def gpu_driver(request, fake_gpu):
+def gpu_driver(request, opened):
     driver = opened(request.param)
     with driver.current():
         yield driver
@@ -138,7 +156,7 @@ def test_a_kernel_says_how_many_threads_its_registers_leave(gpu_driver, code, fa
 
 
 @pytest.mark.parametrize("name", GPU_DRIVERS)
-def test_the_context_of_others_is_current_afterwards(name, fake_gpu):
+def test_the_context_of_others_is_current_afterwards(name, opened, fake_gpu):
     driver = opened(name)
     fake_gpu.contexts.append("another library's")
     with driver.current():

@@ -3,8 +3,10 @@
 import _ctypes
 import atexit
 import ctypes
+import importlib
 import shutil
 import subprocess
+import sys
 import tempfile
 import types
 from contextlib import contextmanager
@@ -69,7 +71,29 @@ def installed_drivers(monkeypatch, *, packages=("pycuda", "cuda-bindings")):
     for name, module in modules.items():
         if module is not None:
             module.__spec__ = types.SimpleNamespace(name=name)
-        monkeypatch.setitem(__import__("sys").modules, name, module)
+        monkeypatch.setitem(sys.modules, name, module)
     with loaded_library(gpu):
         yield gpu
     gpu_device.cache_clear()
+
+
+@cache
+def installed_bindings():
+    """Import the package cuda.bindings itself. Return its modules by name, none if it is not installed.
+
+    Python cannot import its compiled modules twice, so they are kept, and the fakes stay where they were.
+    """
+    fakes = _remove_bindings()
+    try:
+        importlib.import_module("cuda.bindings.driver")
+    except ImportError:
+        return {}
+    finally:
+        modules = _remove_bindings()
+        sys.modules.update(fakes)
+    return modules
+
+
+def _remove_bindings():
+    names = [name for name in sys.modules if name.partition(".")[0] == "cuda"]
+    return {name: sys.modules.pop(name) for name in names}

@@ -1,5 +1,8 @@
 /* A libcuda whose functions have the prototypes of cuda.h, and pass their arguments to a function of the test:
    the name, the arguments as integers, and places for what the function stores. */
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <stdio.h>
 #ifdef WITH_HEADER
 #include <cuda.h>
 #else
@@ -14,6 +17,8 @@ typedef struct module *CUmodule;
 typedef struct function *CUfunction;
 typedef struct stream *CUstream;
 typedef struct event *CUevent;
+typedef unsigned long long cuuint64_t;
+typedef int CUdriverProcAddressQueryResult;
 #endif
 typedef unsigned long long word;
 typedef int (*handler_type)(const char *, const word *, word *);
@@ -85,3 +90,14 @@ CUresult cuGetErrorName(CUresult error, const char **text) {
     CALL("cuGetErrorName", error) *text = (const char *)stored[0]; return status; }
 CUresult cuGetErrorString(CUresult error, const char **text) {
     CALL("cuGetErrorString", error) *text = (const char *)stored[0]; return status; }
+
+/* cuda.bindings looks up functions by this one, by names without a version: the newest are meant. */
+CUresult cuGetProcAddress_v2(const char *symbol, void **function, int version, cuuint64_t flags,
+                             CUdriverProcAddressQueryResult *result) {
+    char newest[64];
+    snprintf(newest, sizeof newest, "%s_v2", symbol);
+    *function = dlsym(RTLD_DEFAULT, newest);
+    if (!*function) *function = dlsym(RTLD_DEFAULT, symbol);
+    if (result) *result = !*function;
+    return 0;
+}

@@ -43,7 +43,9 @@ Features: TypeAlias = Annotated[int, integer_option("--features", help="columns 
 Threads: TypeAlias = Annotated[
     int | None, integer_option("--threads", help="threads; all CPUs if not given")
 ]
-TargetName: TypeAlias = Annotated[str, typer.Option("--target", help="see gossamer backends")]
+TargetName: TypeAlias = Annotated[
+    str, typer.Option("--target", "--backend", help="see gossamer backends")
+]
 MaxBytes: TypeAlias = Annotated[
     int | None,
     integer_option("--max-bytes", help="bound of the memory for reading the matrix"),

@@ -22,3 +22,10 @@ def test_show_prints_a_stage(op, stage, command):
     output = command("show", op, "--stage", stage, "--features", "16")
     assert (output.status, output.err) == (0, "")
     assert marks[stage] in output.out
+
+
+@pytest.mark.parametrize("option", ["--target", "--backend"])
+def test_the_target_has_two_spellings(option, command):
+    output = command("show", "spmm", "--stage", "asm", option, "generic-cpu:arch=aarch64")
+    assert (output.status, output.err) == (0, "")
+    assert "fmla" in output.out

@@ -82,7 +82,7 @@ def _import(name: str) -> Any:
 def _library_error(error: Exception) -> ArgumentError:
     return ArgumentError(
         "cuda.driver",
-        f"The library of NVIDIA's driver ({LIBRARY}) cannot be loaded: {error}.",
+        f"The library of NVIDIA's driver ({LIBRARY}) cannot be loaded: {str(error).removesuffix('.')}.",
         hint="Install the driver of an NVIDIA GPU, or give the target driver=interpreter.",
     )
 

@@ -19,6 +19,7 @@ from gossamer.cli.options import (
     OPERATOR_NAMES,
     Features,
     MaxBytes,
+    TargetName,
     Threads,
     integer_option,
     require_dtype_option,
@@ -59,9 +60,7 @@ def run(
     features: Features = FEATURES,
     dtype: Annotated[str, typer.Option(help=either(WIDE_DTYPES))] = "float32",
     threads: Threads = None,
-    target: Annotated[
-        str, typer.Option("--target", "--backend", help="see gossamer backends")
-    ] = DEFAULT_TARGET,
+    target: TargetName = DEFAULT_TARGET,
     vector_bits: Annotated[
         int | None,
         integer_option("--vector-bits", help="bits of vectors: vector_bits= of the target"),
