@@ -41,6 +41,21 @@ def test_products_over_several_panels_are_those_of_float64(features, outputs):
     )
 
 
+@pytest.mark.parametrize("weight", [torch.inf, -torch.inf])
+@pytest.mark.parametrize("last", [1, 2, 7])
+def test_weights_that_are_not_finite_reach_the_products_of_their_segment_only(weight, last):
+    """The last group of a segment has places without a product, which are not added."""
+    counts = [3, last]
+    numbers = torch.arange(2).repeat_interleave(torch.tensor(counts))
+    sources = torch.arange(sum(counts))
+    x, weights = torch.ones(sum(counts), 3), torch.ones(2, 3, 4)
+    weights[1, 2, 1] = weight
+    offsets = torch.tensor([0, *counts]).cumsum(0)
+    result = gather_multiply_scatter(x, weights, sources, sources, offsets, sum(counts))
+    expected = torch.einsum("ec,ecd->ed", x, weights[numbers])
+    torch.testing.assert_close(result, expected, equal_nan=True)
+
+
 @pytest.fixture
 def set_threads():
     yield gs.set_num_threads

@@ -45,7 +45,7 @@ def grouped_products(
     S = T.sp.dense_fixed(segments, parent=P)
     IO = T.sp.dense_varied(S, (longest, groups), indptr, "int32")
     II = T.sp.compressed_fixed(
-        IO, (panel, group_rows), rows, "int32", unique=False, padded=False
+        IO, (panel, group_rows), rows, "int32", unique=False
     )
     J = T.sp.compressed_fixed(II, (n, 1), columns, "int32")
     P_detach = T.sp.dense_fixed((m + panel - 1) // panel)
@@ -69,8 +69,8 @@ def grouped_products(
 
 class ProductGroups(NamedTuple):
     """Groups of products: where those of each panel and segment begin, and for each product of a group its
-    row of the panel and its row of x. Places without a product have a row of a product, and the row n of
-    x."""
+    row of the panel and its row of x. Places without a product have the coordinates of padded slots, and are
+    not added: their product with a matrix that is not finite would be NaN."""
 
     indptr: Array
     rows: Array
@@ -126,7 +126,7 @@ def products_in_groups(
     chosen = np.minimum(numbers, counts[key_of_place] - 1) + by_key.offsets[key_of_place]
     products = by_row[by_key.order[chosen]]
     is_used = numbers < counts[key_of_place]
-    row_of_place = (targets[products] % panel).astype(np.int32)
+    row_of_place = np.where(is_used, targets[products] % panel, panel).astype(np.int32)
     column_of_place = np.where(is_used, sources[products], columns).astype(np.int32)
     return ProductGroups(indptr, row_of_place, column_of_place, panel)
 
