@@ -44,6 +44,7 @@ from tools.sessions.distributions import (
     third_party,
 )
 from tools.sessions.testing import (
+    NEEDING_TORCH,
     PARALLEL,
     SERIALIZED,
     SHARED_TESTS,
@@ -119,6 +120,8 @@ def tests(session: nox.Session, part: str) -> None:
     if part in LARGE_DISTRIBUTIONS:
         # The session `types` has no types of what it does not install.
         session.run("mypy", "--strict", f"{distribution.path}/src")
+        install(session, SMALL_DISTRIBUTIONS)
+        session.run("python", "-m", "pytest", "-q", "-k", "torch", *NEEDING_TORCH, env=env)
 
 
 @nox.session(requires=["build"])

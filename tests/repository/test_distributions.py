@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import re
 import tomllib
@@ -175,3 +176,16 @@ def test_tests_import_helpers_of_their_own_distribution_only(distributions, dist
         for name in re.findall(r"^ *(?:from|import) (\w+)", path.read_text(), re.MULTILINE)
     }
     assert imported & others == set()
+
+
+def test_tests_that_are_skipped_without_torch_run_in_its_session(distributions, root):
+    skipping = [
+        path.relative_to(root).as_posix()
+        for distribution in distributions
+        if "torch" not in distribution.needs
+        for path in sorted((distribution.folder / "tests").rglob("test_*.py"))
+        if {"find_spec", '"torch"'} <= set(re.findall(r'find_spec|"torch"', path.read_text()))
+    ]
+    sessions = (root / "tools/sessions/testing.py").read_text()
+    (listed,) = re.findall(r"^NEEDING_TORCH = (\(.+?^\))", sessions, re.MULTILINE | re.DOTALL)
+    assert sorted(ast.literal_eval(listed)) == sorted(skipping)

@@ -43,6 +43,13 @@ SHARED_TESTS = {
     ),
 }
 """The folders of `tests` by the sessions that run them: two, so that they end at the same time as others."""
+NEEDING_TORCH = (
+    "packages/formats/tests/tensors/test_torch_conversion.py",
+    "packages/gossamer/tests/processes/test_other_thread_pools.py",
+    "plugins/cuda-mma-sp/tests/cutlass/test_cutlass.py",
+)
+"""Tests of other distributions that skip what needs torch. The session of `torch`, the only one that installs
+it, runs them, too."""
 UNPACKING_PROGRAMS = ("apt-get", "dpkg-deb", "tar")
 
 
