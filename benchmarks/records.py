@@ -31,7 +31,7 @@ class Figure(msgspec.Struct, frozen=True, omit_defaults=True):
     conversion_ms: float | None = None
 
     @property
-    def of_bound(self) -> float | None:
+    def bound_share(self) -> float | None:
         """The share of the roofline bound that is reached: the larger of both shares."""
         if self.of_bandwidth is None or self.of_peak is None:
             return None

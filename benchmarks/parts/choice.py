@@ -66,19 +66,19 @@ class ChoiceTime(msgspec.Struct, frozen=True):
         return min(self.times_ms, key=self.times_ms.__getitem__)
 
     @property
-    def of_best(self) -> float:
+    def best_ratio(self) -> float:
         """The time of the fastest format over that of the chosen one."""
         return self.times_ms[self.best] / self.times_ms[self.chosen]
 
     @property
-    def of_csr(self) -> float:
+    def csr_ratio(self) -> float:
         """The time of CSR over that of the chosen format."""
         return self.times_ms["csr"] / self.times_ms[self.chosen]
 
     @property
     def is_met(self) -> bool:
         """True if the choice meets both goals."""
-        return self.of_best >= CHOICE_OF_BEST and self.of_csr >= CHOICE_OF_CSR
+        return self.best_ratio >= CHOICE_OF_BEST and self.csr_ratio >= CHOICE_OF_CSR
 
 
 def matrices_of_choice(matrices: Sequence[str] | None) -> tuple[str, ...]:
@@ -146,7 +146,7 @@ def with_further_processes(
     chosen = []
     for one in first_times:
         again = [two for times in further for two in times if two.case == one.case]
-        measured = sorted((one, *again), key=lambda time: time.of_best)
+        measured = sorted((one, *again), key=lambda time: time.best_ratio)
         median = measured[len(measured) // 2]
         chosen.append(replace(median, processes=len(measured)))
     return chosen
@@ -162,7 +162,7 @@ def choices_sheet(times: Sequence[ChoiceTime]) -> Sheet:
     """Return, for each case, the times of CSR, of the best format and of the chosen one, and their ratios."""
     columns = ("matrix", "best format", "chosen", "op", "K", "dtype", "thr")
     figures = ("CSR ms", "best ms", "chosen ms", "best / chosen", "CSR / chosen", "processes", "")
-    best, csr = min(one.of_best for one in times), min(one.of_csr for one in times)
+    best, csr = min(one.best_ratio for one in times), min(one.csr_ratio for one in times)
     met = sum(one.is_met for one in times)
     verdict = "met" if met == len(times) else f"MISSED by {len(times) - met} of {len(times)}"
     sheet = Sheet(
@@ -175,7 +175,7 @@ def choices_sheet(times: Sequence[ChoiceTime]) -> Sheet:
     for one in times:
         case = (one.matrix, one.best, one.chosen, *case_of(one))
         ms = (one.times_ms[name] for name in ("csr", one.best, one.chosen))
-        ratios = (f"{one.of_best:.2f}", f"{one.of_csr:.2f}", str(one.processes))
+        ratios = (f"{one.best_ratio:.2f}", f"{one.csr_ratio:.2f}", str(one.processes))
         verdict_of_case = "" if one.is_met else "BELOW"
         sheet.rows.append((*case, *(f"{each:.3g}" for each in ms), *ratios, verdict_of_case))
     return sheet

@@ -85,5 +85,5 @@ def time_text(cell: Cell, name: str) -> str:
     figure = cell.figures.get(name)
     if figure is None:
         return "-"
-    reached = "" if figure.of_bound is None else f" ({figure.of_bound:.0%})"
+    reached = "" if figure.bound_share is None else f" ({figure.bound_share:.0%})"
     return f"{figure.median_ms:.3g}{reached}"

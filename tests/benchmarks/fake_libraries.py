@@ -174,7 +174,7 @@ def _from_numpy(array: Any) -> Tensor:
 
 def fake_torch() -> dict[str, ModuleType]:
     """Return the modules of PyTorch by name."""
-    torch, of_sparse = ModuleType("torch"), ModuleType("torch.sparse")
+    torch, sparse_module = ModuleType("torch"), ModuleType("torch.sparse")
     triton = ModuleType("torch.sparse._triton_ops")
 
     def new(shape: Any, value: float, dtype: Any = None, device: str | None = None) -> Tensor:
@@ -190,10 +190,10 @@ def fake_torch() -> dict[str, ModuleType]:
         return Tensor(matrix.matrix @ right.array, right.dtype)
 
     triton.bsr_dense_mm = bsr_dense_mm  # type: ignore[attr-defined]
-    of_sparse.sampled_addmm = _sampled_addmm  # type: ignore[attr-defined]
+    sparse_module.sampled_addmm = _sampled_addmm  # type: ignore[attr-defined]
     torch.__dict__.update(
         DTYPES,
-        sparse=of_sparse,
+        sparse=sparse_module,
         from_numpy=_from_numpy,
         zeros=lambda shape, **options: new(shape, 0.0, **options),
         ones=lambda shape, **options: new(shape, 1.0, **options),
@@ -214,16 +214,16 @@ def fake_torch() -> dict[str, ModuleType]:
             get_device_properties=lambda number: SimpleNamespace(),
         ),
     )
-    return {module.__name__: module for module in (torch, of_sparse, triton)}
+    return {module.__name__: module for module in (torch, sparse_module, triton)}
 
 
 def fake_cupy() -> dict[str, ModuleType]:
     """Return the modules of CuPy by name."""
     cupy = ModuleType("cupy")
     names = ("cupyx", "cupyx.scipy", "cupyx.scipy.sparse")
-    package, scipy, of_sparse = map(ModuleType, names)
-    package.scipy, scipy.sparse = scipy, of_sparse  # type: ignore[attr-defined]
-    of_sparse.csr_matrix = sparse.csr_matrix  # type: ignore[attr-defined]
+    package, scipy, sparse_module = map(ModuleType, names)
+    package.scipy, scipy.sparse = scipy, sparse_module  # type: ignore[attr-defined]
+    sparse_module.csr_matrix = sparse.csr_matrix  # type: ignore[attr-defined]
     cupy.__dict__.update(
         int8="int8",
         empty=lambda size, dtype: Buffer(),
@@ -235,4 +235,4 @@ def fake_cupy() -> dict[str, ModuleType]:
             get_elapsed_time=lambda start, end: 2.0,
         ),
     )
-    return {module.__name__: module for module in (cupy, package, scipy, of_sparse)}
+    return {module.__name__: module for module in (cupy, package, scipy, sparse_module)}

@@ -67,7 +67,7 @@ def test_a_cell_holds_verified_times(op):
     assert first.operations == 2 * posed.csr.nnz * posed.features
     assert first.fits_cache == (posed.working_bytes() <= first.cache_bytes)
     assert times.max_rel_error <= posed.allowed_error()
-    assert times.of_bound == pytest.approx(first.bound_ms / times.median_ms, rel=0.01)
+    assert times.bound_share == pytest.approx(first.bound_ms / times.median_ms, rel=0.01)
     assert contenders["scipy"].worker.cases == {}
 
 

@@ -46,9 +46,9 @@ def test_a_tiny_run_is_checked_timed_and_stored(tmp_path, capsys):
     assert {(check["suite"], check["outcome"]) for check in run["checks"]} == {
         (suite, "correct") for suite in suites
     }
-    time, of_float8, blocks = run["times"]
+    time, float8_time, blocks = run["times"]
     assert (blocks["op"], blocks["errors"]) == ("bsr_spmm", {"gossamer": 0.0})
-    assert (of_float8["dtype"], of_float8["errors"]) == ("float8_e4m3", {"gossamer": 0.0})
+    assert (float8_time["dtype"], float8_time["errors"]) == ("float8_e4m3", {"gossamer": 0.0})
     assert time["medians"].keys() == {"gossamer"}
     assert time["missing"].keys() == {"torch", "cupy"}
     assert (time["errors"]["gossamer"], len(time["digest"])) == (0.0, 64)

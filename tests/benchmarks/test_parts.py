@@ -180,7 +180,7 @@ def test_the_chosen_format_is_timed_beside_all_others(monkeypatch):
     assert {"csr", "sell (height=8)"} <= vector.times_ms.keys()
     for one in times:
         assert one.chosen in one.times_ms
-        assert 0 < one.of_best <= 1
+        assert 0 < one.best_ratio <= 1
         assert one.expected_cycles["csr"] > 0
     assert len(choice.choices_sheet(times).rows) == len(choice.format_times_sheet(times).rows) == 2
 

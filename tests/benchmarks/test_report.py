@@ -27,7 +27,7 @@ pytestmark = [pytest.mark.unserialized, pytest.mark.no_error_examples]
 def test_ratios_are_of_medians():
     assert cell().ratio("mkl", "gossamer") == 1.5
     assert cell().ratio("numba", "gossamer") is None
-    assert cell().figures["gossamer"].of_bound == 0.5
+    assert cell().figures["gossamer"].bound_share == 0.5
 
 
 def test_a_goal_counts_the_fastest_other_contender_of_each_cell():

@@ -76,6 +76,39 @@ def test_a_function_is_named_by_a_verb_or_a_noun(root):
     assert {place.split(":")[1] for place in refused} == ADJECTIVES.keys()
 
 
+STORED = {
+    "of_bandwidth": "a field of measurements in the folder `results` of the benchmarks",
+    "of_peak": "a field of them too",
+}
+"""Names that begin with "of", with the reasons."""
+
+
+def names_with_of(tree):
+    """The names of functions, parameters, variables and fields that begin with "of"."""
+    for node in nodes_of(tree, ast.FunctionDef, ast.arg, ast.Name):
+        match node:
+            case ast.FunctionDef(name=name) | ast.arg(arg=name):
+                yield from (name,) if name.startswith("of_") else ()
+            case ast.Name(id=name, ctx=ast.Store()) if name.startswith("of_"):
+                yield name
+
+
+def test_no_name_begins_with_of(root):
+    """A value is named by what it is: `row_gradients`, not `of_rows`."""
+    paths = [
+        path
+        for folder in ("packages", "plugins", "benchmarks", "docs", "examples", "tools", "tests")
+        for path in (root / folder).rglob("*.py")
+    ]
+    names = {name for path in paths for name in names_with_of(tree_of(path.read_text()))}
+    assert names == STORED.keys()
+
+
+def test_the_search_finds_names_with_of():
+    text = "def of_a(of_b): ...\nfor of_c, d in x:\n    of_e: int = of_f"
+    assert [*names_with_of(ast.parse(text))] == ["of_a", "of_b", "of_c", "of_e"]
+
+
 @pytest.mark.parametrize(
     ("name", "expected"),
     [

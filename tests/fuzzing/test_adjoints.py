@@ -110,9 +110,9 @@ def arguments_of(program, module, seed):
     """The arguments of a program, with values at which results are smooth: no two are equal."""
     rng = np.random.default_rng(seed)
     (function,) = module.functions
-    of_floats = {each.handle for each in function.buffers if each.dtype == "float64"}
+    float_handles = {each.handle for each in function.buffers if each.dtype == "float64"}
     arguments = {**program.sizes}
     for name, array in program.arrays.items():
         smooth = rng.uniform(0.5, 2.0, array.shape) * rng.choice([-1, 1], array.shape)
-        arguments[name] = smooth if name in of_floats else array
+        arguments[name] = smooth if name in float_handles else array
     return arguments

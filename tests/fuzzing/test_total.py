@@ -234,11 +234,13 @@ def drawn(draw, name, names):
     """A random value for an argument, mostly a valid one, of a type that steps accept."""
     if name in LIKELY and draw.random() < 0.8:
         return draw.choice(LIKELY[name])
-    kinds = [of_kind for kind, of_kind in names.items() if name.startswith(kind) and of_kind]
+    kinds = [
+        kind_names for kind, kind_names in names.items() if name.startswith(kind) and kind_names
+    ]
     if kinds and draw.random() < 0.9:
         word = draw.choice(kinds[0])
         return word if not name.endswith("s") else [draw.choice(kinds[0]) for _ in range(2)]
-    word = draw.choice((*WORDS, *(name for of_kind in names.values() for name in of_kind)))
+    word = draw.choice((*WORDS, *(name for kind_names in names.values() for name in kind_names)))
     number = draw.choice(NUMBERS)
     return draw.choice((word, number, [number, number], [word, word], [None, number], True, None))
 

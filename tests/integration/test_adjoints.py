@@ -50,7 +50,7 @@ def gradients(operator, matrix, arrays, wanted, **options):
 
 def test_gradients_of_a_sparse_times_dense_product(matrix):
     right, seed = dense(SHAPE[1], FEATURES), dense(SHAPE[0], FEATURES)
-    of_values, of_right = gradients(
+    value_gradients, right_gradients = gradients(
         "spmm",
         matrix,
         {"a": matrix.data, "b": right, "c_grad": seed},
@@ -58,13 +58,13 @@ def test_gradients_of_a_sparse_times_dense_product(matrix):
         buffers="ABC",
         specialize={"feat_size": FEATURES},
     )
-    np.testing.assert_allclose(of_values, (seed @ right.T)[matrix.nonzero()], rtol=1e-10)
-    np.testing.assert_allclose(of_right, matrix.T @ seed, rtol=1e-10, atol=1e-12)
+    np.testing.assert_allclose(value_gradients, (seed @ right.T)[matrix.nonzero()], rtol=1e-10)
+    np.testing.assert_allclose(right_gradients, matrix.T @ seed, rtol=1e-10, atol=1e-12)
 
 
 def test_gradients_of_a_sparse_times_vector_product(matrix):
     right, seed = dense(SHAPE[1]), dense(SHAPE[0])
-    of_values, of_right = gradients(
+    value_gradients, right_gradients = gradients(
         "spmv",
         matrix,
         {"a": matrix.data, "x": right, "y_grad": seed},
@@ -72,15 +72,15 @@ def test_gradients_of_a_sparse_times_vector_product(matrix):
         buffers="AXY",
     )
     rows, columns = matrix.nonzero()
-    np.testing.assert_allclose(of_values, seed[rows] * right[columns], rtol=1e-10)
-    np.testing.assert_allclose(of_right, matrix.T @ seed, rtol=1e-10, atol=1e-12)
+    np.testing.assert_allclose(value_gradients, seed[rows] * right[columns], rtol=1e-10)
+    np.testing.assert_allclose(right_gradients, matrix.T @ seed, rtol=1e-10, atol=1e-12)
 
 
 def test_gradients_of_a_sampled_product(matrix):
     left, right = dense(SHAPE[0], FEATURES), dense(SHAPE[1], FEATURES)
     seed = matrix.copy()
     seed.data = dense(matrix.nnz)
-    of_left, of_right = gradients(
+    left_gradients, right_gradients = gradients(
         "sddmm",
         matrix,
         {"x": left, "y": right, "out_grad": seed.data},
@@ -88,8 +88,8 @@ def test_gradients_of_a_sampled_product(matrix):
         buffers=["X", "Y", "Out"],
         specialize={"feat_size": FEATURES},
     )
-    np.testing.assert_allclose(of_left, seed @ right, rtol=1e-10, atol=1e-12)
-    np.testing.assert_allclose(of_right, seed.T @ left, rtol=1e-10, atol=1e-12)
+    np.testing.assert_allclose(left_gradients, seed @ right, rtol=1e-10, atol=1e-12)
+    np.testing.assert_allclose(right_gradients, seed.T @ left, rtol=1e-10, atol=1e-12)
 
 
 def attention(queries, keys, values, mask):
@@ -106,7 +106,7 @@ def test_gradients_of_attention(matrix):
     arrays = [dense(SHAPE[0], FEATURES), dense(SHAPE[1], FEATURES), dense(SHAPE[1], FEATURES)]
     seed = dense(SHAPE[0], FEATURES)
     scale = np.array([1 / np.sqrt(FEATURES)])
-    of_queries, of_keys, of_values = gradients(
+    query_gradients, key_gradients, value_gradients = gradients(
         "attention",
         matrix,
         {**dict(zip("qkv", arrays, strict=True)), "scale": scale, "out_grad": seed},
@@ -115,11 +115,13 @@ def test_gradients_of_attention(matrix):
         specialize={"feat_size": FEATURES},
     )
     weights, _ = attention(*arrays, mask)
-    of_weights = seed @ arrays[2].T
-    of_scores = weights * (of_weights - (weights * of_weights).sum(1, keepdims=True)) * scale
-    np.testing.assert_allclose(of_values, weights.T @ seed, rtol=1e-9, atol=1e-12)
-    np.testing.assert_allclose(of_queries, of_scores @ arrays[1], rtol=1e-9, atol=1e-12)
-    np.testing.assert_allclose(of_keys, of_scores.T @ arrays[0], rtol=1e-9, atol=1e-12)
+    weight_gradients = seed @ arrays[2].T
+    score_gradients = (
+        weights * (weight_gradients - (weights * weight_gradients).sum(1, keepdims=True)) * scale
+    )
+    np.testing.assert_allclose(value_gradients, weights.T @ seed, rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(query_gradients, score_gradients @ arrays[1], rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(key_gradients, score_gradients.T @ arrays[0], rtol=1e-9, atol=1e-12)
 
 
 def test_the_adjoint_of_a_product_is_scheduled_like_the_operators():

@@ -338,9 +338,9 @@ def test_one_module_extends_several_backends(install, tmp_path, monkeypatch):
     text = IMPORTS + PASS.format('Pass("nothing", "flat", lambda module: module)')
     install("acme-late", text, {"generic-cpu.late": "acme_late", "tiny.late": "acme_late"})
     registry = resolve_target.registry
-    (of_cpu,) = registry.extension_entry_points("generic-cpu")
-    (of_tiny,) = registry.extension_entry_points("tiny")
-    loaded = [registry.extension("generic-cpu", of_cpu), registry.extension("tiny", of_tiny)]
+    (cpu_point,) = registry.extension_entry_points("generic-cpu")
+    (tiny_point,) = registry.extension_entry_points("tiny")
+    loaded = [registry.extension("generic-cpu", cpu_point), registry.extension("tiny", tiny_point)]
     assert [extension.name for extension in loaded] == ["late", "late"]
     assert [extension.passes[0].name for extension in loaded] == ["nothing", "nothing"]
     assert [item.name for item in registry.plugin("generic-cpu").extensions] == [

@@ -101,14 +101,14 @@ def test_names_of_rules_are_made_of_the_words_of_the_recipe(root):
     """`grid` is the first word of the rules for grids only, and rules for several iterations have words of
     their own."""
     words = words_of_names(root)
-    machine, intrinsic, loops, operations, of_one, of_several = (
+    machine, intrinsic, loops, operations, single_kinds, combined = (
         "|".join(words[part]) for part in words
     )
-    single = re.compile(rf"(?:{intrinsic})?_?(?:{loops})_(?:{operations})|{of_one}")
+    single = re.compile(rf"(?:{intrinsic})?_?(?:{loops})_(?:{operations})|{single_kinds}")
     wrong = [
         rule.name
         for rule in ORDERED_RULES
-        if not (re.compile(of_several) if rule.combines_rules else single).fullmatch(
+        if not (re.compile(combined) if rule.combines_rules else single).fullmatch(
             rule.name.removeprefix(f"{machine}_") if rule.is_for_grids else rule.name
         )
         or rule.name.startswith(f"{machine}_") != rule.is_for_grids

@@ -15,13 +15,13 @@ def with_a_text():
     return error
 
 
-def of_a_script():
+def script_error():
     with pytest.raises(CodedError) as caught:
         parse_module("def f(x: T.handl): pass")
     return caught.value
 
 
-def of_two_findings():
+def verify_error():
     diagnostics = (
         Diagnostic("verify.a", "One."),
         Diagnostic("verify.b", "Two.", ("body", 0), "Hint."),
@@ -29,7 +29,7 @@ def of_two_findings():
     return VerifyError("", "", diagnostics=diagnostics)
 
 
-@pytest.mark.parametrize("make", [with_a_text, of_a_script, of_two_findings])
+@pytest.mark.parametrize("make", [with_a_text, script_error, verify_error])
 def test_an_error_is_the_same_in_another_process(make):
     error = make()
     again = pickle.loads(pickle.dumps(error))

@@ -23,16 +23,18 @@ from examples.models.node_classification import (
 def communities(size):
     """Two communities with more edges inside than between, and a word of its own for most nodes of each."""
     rng = np.random.default_rng(0)
-    of_node = np.arange(2 * size) // size
-    is_edge = rng.random((2 * size, 2 * size)) < np.where(of_node[:, None] == of_node, 0.2, 0.02)
+    node_classes = np.arange(2 * size) // size
+    is_edge = rng.random((2 * size, 2 * size)) < np.where(
+        node_classes[:, None] == node_classes, 0.2, 0.02
+    )
     edges = np.vstack(np.nonzero(np.triu(is_edge, 1)))
     both = np.hstack([edges, edges[::-1]])
-    words = np.where(rng.random(2 * size) < 0.6, of_node, 1 - of_node)
+    words = np.where(rng.random(2 * size) < 0.6, node_classes, 1 - node_classes)
     nodes = np.arange(2 * size)
     return Nodes(
         normalized_graph(both, 2 * size),
         normalized_rows(np.vstack([nodes, words]), (2 * size, 2)),
-        torch.from_numpy(of_node),
+        torch.from_numpy(node_classes),
         torch.tensor([0, 1, size, size + 1]),
         torch.arange(2 * size),
     )

@@ -111,7 +111,7 @@ class Terms:
         kind = self.rng.choice(kinds)
         if kind == "bits" and self._bit_functions.random() < BIT_FUNCTIONS:
             kind = "bit_function"
-        return getattr(self, f"of_{kind}")(dtype, depth - 1)
+        return getattr(self, f"draw_{kind}")(dtype, depth - 1)
 
     def condition(self, depth: int) -> Term:
         """A bool: a comparison, or several."""
@@ -141,7 +141,7 @@ class Terms:
     def _pair(self, dtype: str, depth: int) -> tuple[Term, Term]:
         return self.value(dtype, depth), self.value(dtype, self.rng.randint(0, max(depth, 0)))
 
-    def of_add(self, dtype: str, depth: int) -> Term:
+    def draw_add(self, dtype: str, depth: int) -> Term:
         left, right = self._pair(dtype, depth)
         op = self.rng.choice(("add", "sub"))
         return term(
@@ -152,7 +152,7 @@ class Terms:
             error=left.error + right.error,
         )
 
-    def of_mul(self, dtype: str, depth: int) -> Term:
+    def draw_mul(self, dtype: str, depth: int) -> Term:
         left, right = self._pair(dtype, depth)
         if dtype in FLOATS and left.bound * right.bound > MAX_MAGNITUDE:
             return self._least((left, right), dtype)
@@ -164,7 +164,7 @@ class Terms:
             error=left.error * right.bound + right.error * left.bound + left.error * right.error,
         )
 
-    def of_least(self, dtype: str, depth: int) -> Term:
+    def draw_least(self, dtype: str, depth: int) -> Term:
         return self._least(self._pair(dtype, depth), dtype)
 
     def _least(self, sides: tuple[Term, Term], dtype: str) -> Term:
@@ -181,25 +181,25 @@ class Terms:
             max(left.error, right.error),
         )
 
-    def of_select(self, dtype: str, depth: int) -> Term:
+    def draw_select(self, dtype: str, depth: int) -> Term:
         left, right = self._pair(dtype, depth)
         node = self.rng.choice((Select, IfThenElse))
         return self._either(node(self.condition(1).expr, left.expr, right.expr), left, right)
 
-    def of_neg(self, dtype: str, depth: int) -> Term:
+    def draw_neg(self, dtype: str, depth: int) -> Term:
         inner = self.value(dtype, depth)
         return replace(term(Unary("neg", inner.expr), dtype, inner.bound),
                        fraction=inner.fraction, error=inner.error)  # fmt: skip
 
-    def of_abs(self, dtype: str, depth: int) -> Term:
+    def draw_abs(self, dtype: str, depth: int) -> Term:
         inner = self.value(dtype, depth)
         return replace(term(Call("abs", (inner.expr,), dtype), dtype, inner.bound),
                        fraction=inner.fraction, error=inner.error)  # fmt: skip
 
-    def of_coordinate(self, dtype: str, depth: int) -> Term:
+    def draw_coordinate(self, dtype: str, depth: int) -> Term:
         return self.cast(self.coordinate(), dtype)
 
-    def of_cast(self, dtype: str, depth: int) -> Term:
+    def draw_cast(self, dtype: str, depth: int) -> Term:
         """A cast through another dtype."""
         source = self.rng.choice((*self.dtypes, *CONVERSIONS))
         if source == dtype:
@@ -226,7 +226,7 @@ class Terms:
         fraction = inner.fraction if dtype in FLOATS else 0
         return term(cast, dtype, max(inner.bound, 1), fraction=fraction, error=inner.error)
 
-    def of_division(self, dtype: str, depth: int) -> Term:
+    def draw_division(self, dtype: str, depth: int) -> Term:
         """A quotient by a constant, and the remainder."""
         op = self.rng.choice(("floordiv", "floormod"))
         by = self.rng.choice((2, 3, 5, *(() if dtype.startswith("u") else (-2, -3))))
@@ -236,7 +236,7 @@ class Terms:
             return term(scaled, dtype, abs(by), fraction=inner.fraction)
         return term(scaled, dtype, inner.bound + 1)
 
-    def of_reinterpret(self, dtype: str, depth: int) -> Term:
+    def draw_reinterpret(self, dtype: str, depth: int) -> Term:
         """The bits of a number where they are specified, or a round trip through another dtype."""
         width = bits_of(dtype)
         if dtype in FLOATS:
@@ -248,7 +248,7 @@ class Terms:
 
     # --- floats
 
-    def of_quotient(self, dtype: str, depth: int) -> Term:
+    def draw_quotient(self, dtype: str, depth: int) -> Term:
         inner, by = self.value(dtype, depth), self.rng.choice((2, 4, 3, -2))
         quotient, bound = Binary("div", inner.expr, constant(by, dtype)), inner.bound / abs(by)
         if by != 3:
@@ -257,12 +257,12 @@ class Terms:
         error = inner.error + 2.0 ** (1 - SIGNIFICANT[dtype]) * max(bound, 1)
         return term(quotient, dtype, bound, error=error)
 
-    def of_whole(self, dtype: str, depth: int) -> Term:
+    def draw_whole(self, dtype: str, depth: int) -> Term:
         inner = self.exact(dtype, depth)
         name = self.rng.choice(("floor", "ceil", "trunc", "round"))
         return term(Call(name, (inner.expr,), dtype), dtype, inner.bound + 1)
 
-    def of_fma(self, dtype: str, depth: int) -> Term:
+    def draw_fma(self, dtype: str, depth: int) -> Term:
         one, two, three = (self.value(dtype, 0) for _ in range(3))
         if one.bound * two.bound > MAX_MAGNITUDE:
             return self._least((one, two), dtype)
@@ -274,7 +274,7 @@ class Terms:
             error=one.error * two.bound + two.error * one.bound + three.error,
         )
 
-    def of_function(self, dtype: str, depth: int) -> Term:
+    def draw_function(self, dtype: str, depth: int) -> Term:
         """A math function of an exact number."""
         name = self.rng.choice(tuple(_FUNCTIONS))
         inner = self.exact(dtype, depth)
@@ -295,17 +295,17 @@ class Terms:
 
     # --- integers
 
-    def of_bits(self, dtype: str, depth: int) -> Term:
+    def draw_bits(self, dtype: str, depth: int) -> Term:
         left, right = self._pair(dtype, depth)
         op = self.rng.choice(("bitand", "bitor", "bitxor"))
         if op == "bitand" and self.rng.random() < 0.5:
             return Term(Binary(op, left.expr, constant(7, dtype)), dtype, 7)
         return Term(Binary(op, left.expr, right.expr), dtype, largest(dtype))
 
-    def of_bitnot(self, dtype: str, depth: int) -> Term:
+    def draw_bitnot(self, dtype: str, depth: int) -> Term:
         return Term(Unary("bitnot", self.value(dtype, depth).expr), dtype, largest(dtype))
 
-    def of_shift(self, dtype: str, depth: int) -> Term:
+    def draw_shift(self, dtype: str, depth: int) -> Term:
         """A shift by a few bits, or by any number."""
         inner = self.value(dtype, depth)
         by: Expr = constant(self.rng.choice((0, 1, 2, 3, 7, 8, 31, 64)), dtype)
@@ -313,7 +313,7 @@ class Terms:
             by = self.value(dtype, 0).expr
         return Term(Binary(self.rng.choice(("shl", "shr")), inner.expr, by), dtype, largest(dtype))
 
-    def of_bit_function(self, dtype: str, depth: int) -> Term:
+    def draw_bit_function(self, dtype: str, depth: int) -> Term:
         """A number of bits, or the position of one."""
         function = self.rng.choice(_BIT_FUNCTIONS)
         args = [self.value(dtype, depth).expr]
@@ -322,7 +322,7 @@ class Terms:
             args.append(self.rng.choice((few, self.value(dtype, 0))).expr)
         return Term(Call(function.name, tuple(args), dtype), dtype, bits_of(dtype))
 
-    def of_any_division(self, dtype: str, depth: int) -> Term:
+    def draw_any_division(self, dtype: str, depth: int) -> Term:
         """A division by any value, also by 0."""
         left, right = self._pair(dtype, depth)
         op = self.rng.choice(("floordiv", "floormod"))

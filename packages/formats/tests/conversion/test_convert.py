@@ -230,8 +230,8 @@ def test_the_arrays_are_those_of_scipy(name, parameters):
     else:
         pairs = [(array, getattr(expected, array)) for array in names[name]]
         np.testing.assert_array_equal(tensor.arrays["data"], expected.data.ravel())
-    for array, of_scipy in pairs:
-        np.testing.assert_array_equal(tensor.arrays[array], of_scipy)
+    for array, scipy_array in pairs:
+        np.testing.assert_array_equal(tensor.arrays[array], scipy_array)
 
 
 @pytest.mark.usefixtures("converted_by")

@@ -57,10 +57,10 @@ def duplicates_of(values, dtype):
 
 
 def test_sums_of_duplicates_are_rounded_and_wrap():
-    of_int8 = duplicates_of(np.array([100, 50, 1], np.int8), "int8").asformat("csr")
-    assert of_int8.toarray()[0, 0] == np.int8(151 - 256)
-    of_half = duplicates_of(np.array([2048, 1, 0], np.float16), "float16").asformat("csr")
-    assert of_half.toarray()[0, 0] == 2048
+    int8_sums = duplicates_of(np.array([100, 50, 1], np.int8), "int8").asformat("csr")
+    assert int8_sums.toarray()[0, 0] == np.int8(151 - 256)
+    half_sums = duplicates_of(np.array([2048, 1, 0], np.float16), "float16").asformat("csr")
+    assert half_sums.toarray()[0, 0] == 2048
     # The sum of values of bfloat16 is rounded once: each addend is too small by itself.
     bits = encode_bfloat16(np.array([256.0, 1.0, 1.0], np.float32))
     assert duplicates_of(bits, "bfloat16").asformat("csr").toarray()[0, 0] == 258

@@ -114,7 +114,7 @@ def writable_by_others(directory):
         path.chmod(0o666)
 
 
-def of_another_user(directory):
+def give_to_another_user(directory):
     if os.geteuid() != 0:
         pytest.skip("only root can give a directory away")
     for path in (directory / "v1", *files(directory)):
@@ -129,7 +129,7 @@ CASES = [
     (remove_all, ""),
     (file_in_its_place, "Not a directory"),
     (writable_by_others, "writable by others"),
-    (of_another_user, "belongs to another user"),
+    (give_to_another_user, "belongs to another user"),
 ]
 
 
@@ -212,14 +212,14 @@ def test_no_flipped_byte_of_a_real_entry_is_overlooked(store):
 
 def test_the_entry_of_another_cpu_under_the_right_name_is_a_miss(store):
     build("generic-cpu:cpu=x86-64")
-    of_another_cpu = the_artifact(store).read_bytes()
+    other_artifact = the_artifact(store).read_bytes()
     store.clear()
     build()
     mine = the_artifact(store)
-    mine.write_bytes(of_another_cpu)
+    mine.write_bytes(other_artifact)
     assert not build().is_cached
     assert build().is_cached
-    assert mine.read_bytes() != of_another_cpu
+    assert mine.read_bytes() != other_artifact
 
 
 FOREIGN = {

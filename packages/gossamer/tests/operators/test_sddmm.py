@@ -66,15 +66,15 @@ def test_other_kinds_of_scipy_matrices_are_sampled_in_the_order_of_csr(kind):
     np.testing.assert_array_equal(gs.sddmm(other, x, y), sddmm(other.tocsr(), x, y))
 
 
-@pytest.mark.parametrize("of_matrix", DTYPES)
-@pytest.mark.parametrize("of_operands", DTYPES)
-def test_the_values_of_the_matrix_and_their_dtype_do_not_matter(of_matrix, of_operands):
-    matrix = matrices(of_matrix)["explicit zeros"]
+@pytest.mark.parametrize("matrix_dtype", DTYPES)
+@pytest.mark.parametrize("operand_dtype", DTYPES)
+def test_the_values_of_the_matrix_and_their_dtype_do_not_matter(matrix_dtype, operand_dtype):
+    matrix = matrices(matrix_dtype)["explicit zeros"]
     matrix.data[::2] = np.nan
-    x, y = operands(matrix.shape, 7, dtype=of_operands)
+    x, y = operands(matrix.shape, 7, dtype=operand_dtype)
     for operand in (matrix, from_scipy(matrix)):
         result = gs.sddmm(operand, x, y)
-        assert result.dtype == of_operands
+        assert result.dtype == operand_dtype
         np.testing.assert_array_equal(result, sddmm(matrix, x, y))
 
 

@@ -261,12 +261,15 @@ def test_sums_of_fused_ragged_fibers(dtype, index, lengths):
     levels = LENGTHS[lengths]
     starts = [offsets(level, index) for level in levels]
     x = data(sum(levels[2]), dtype)
-    of_three = sums_of(x.astype(np.float64), starts[2])
+    sums_over_three = sums_of(x.astype(np.float64), starts[2])
     arguments = {"x": x, "n": len(levels[0])}
     for name, level, starts_of_level in zip("jkl", levels, starts, strict=True):
         sizes = {f"most_{name}": max(level, default=0), f"nnz_{name}": sum(level)}
         arguments |= {f"indptr_{name}": starts_of_level, **sizes}
-    for name, expected in (("three", of_three), ("two", sums_of(of_three, starts[1]))):
+    for name, expected in (
+        ("three", sums_over_three),
+        ("two", sums_of(sums_over_three, starts[1])),
+    ):
         module = program(f"ragged_sums_{name}_fused", dtype=dtype, index=index)
         assert guards(module) == []
         arguments |= {"y": nothing(expected.shape, dtype)}

@@ -134,9 +134,9 @@ def bucket_case(nodes: int, relations: int, wide_in: int, wide_out: int) -> Any:
     w, x = integers(random, relations, wide_in, wide_out), integers(random, nodes, wide_in)
     y = integers(random, nodes, wide_out)
     expected, padded = y.copy(), np.vstack([x, np.zeros((1, wide_in), np.float32)])
-    of_group = np.repeat(np.arange(relations), counts)
+    group_relations = np.repeat(np.arange(relations), counts)
     sums = np.einsum("gij,gijf->gif", a, padded[columns])
-    np.add.at(expected, rows, np.einsum("gif,gfo->gio", sums, w[of_group]))
+    np.add.at(expected, rows, np.einsum("gif,gfo->gio", sums, w[group_relations]))
     return {
         "a": a.ravel(), "w": w, "x": x, "y": y, "indptr": np.cumsum([0, *counts]).astype(np.int32),
         "rows": rows.ravel(), "columns": columns.ravel(), "n": nodes, "r": relations,

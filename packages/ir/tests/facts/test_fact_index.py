@@ -88,7 +88,7 @@ def test_a_new_type_that_declares_unused_slots_weakens_by_its_entry(monkeypatch)
         orders_elements=False,
         is_of_each_row=lambda fact: False,
         declares_unused_slots=True,
-        of_every_slot=lambda fact: fact,
+        fact_of_all_slots=lambda fact: fact,
     )
     monkeypatch.setitem(FACT_KINDS, Tombstones, kind)
     assert not fact_index([Distinct("X"), Tombstones("X", ZERO)]).holds("X", Distinct)

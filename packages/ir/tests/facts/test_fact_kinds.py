@@ -129,7 +129,7 @@ def test_a_new_kind_of_fact_is_verified_by_its_fields(monkeypatch):
         orders_elements=False,
         is_of_each_row=lambda fact: False,
         declares_unused_slots=False,
-        of_every_slot=lambda fact: None,
+        fact_of_all_slots=lambda fact: None,
     )
     monkeypatch.setitem(FACT_KINDS, Multiples, kind)
     assert set(FACT_KINDS) != set(FACTS)

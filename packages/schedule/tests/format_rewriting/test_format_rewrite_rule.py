@@ -50,7 +50,7 @@ def from_blocks(io, jo, ii, ji, block_size):
     return io * block_size + ii, jo * block_size + ji
 
 
-def of_side(side):
+def maps_with_side(side):
     """The maps as they were published: the size is a constant of Python."""
     return (lambda i, j: to_blocks(i, j, side)), (lambda *at: from_blocks(*at, side))
 
@@ -89,7 +89,7 @@ def test_axes_after_may_be_in_another_order():
 
 def test_rules_are_a_step_that_is_replayed():
     rules = [
-        FormatRewriteRule("p", BSR, ["A"], AXES, *of_side(4)),
+        FormatRewriteRule("p", BSR, ["A"], AXES, *maps_with_side(4)),
         FormatRewriteRule("q", WITH_MAP, ["A"]),
     ]
     result = format_decompose(SPMM, rules)
@@ -102,7 +102,7 @@ def test_rules_are_a_step_that_is_replayed():
 
 
 def test_blocks_beyond_the_tensor_are_skipped_without_a_shape():
-    rule = FormatRewriteRule("p", BSR, ["A"], AXES, *of_side(4))
+    rule = FormatRewriteRule("p", BSR, ["A"], AXES, *maps_with_side(4))
     module = format_decompose(SPMM, [rule], include_format_rewrite_blks=False).module
     assert "if io_p * 4 + ii_p < m and jo_p * 4 + ji_p < n:" in print_module(module)
 

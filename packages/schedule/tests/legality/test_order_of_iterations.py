@@ -73,7 +73,7 @@ def results(module, arrays):
     return made
 
 
-def of_coordinates():
+def coordinate_arrays():
     random = np.random.default_rng(3)
     return {
         "x": random.integers(-3, 4, (4, 4)).astype(np.int32),
@@ -98,8 +98,8 @@ def test_points_that_depend_on_each_other_stay_in_order(body):
 @pytest.mark.parametrize("body", LEGAL.values(), ids=LEGAL)
 def test_points_that_only_accumulate_change_places(body):
     module = coordinate(body)
-    before = results(module, of_coordinates())
-    after = results(verify(apply(module, TURNED).module), of_coordinates())
+    before = results(module, coordinate_arrays())
+    after = results(verify(apply(module, TURNED).module), coordinate_arrays())
     for name, array in before.items():
         np.testing.assert_array_equal(after[name], array)
 

@@ -67,12 +67,12 @@ for h in T.serial(8):
 HUGE = (2**63 - 1, 2**63, 2**62, MAX_SIZE + 1, 10**30, 0, -1, -(2**63), -(10**30))
 
 
-def of_split(number):
+def split_step(number):
     return Step("split", {"loop": "i", "factors": (None, number)})
 
 
 NUMBERS = {
-    "split": (STEPS, of_split, "split.factors"),
+    "split": (STEPS, split_step, "split.factors"),
     "split and rows": (
         STEPS,
         lambda number: Step("split", {"loop": "i", "factors": (4, number)}),
@@ -188,7 +188,7 @@ APART = {
     "a number as large as an array": (FLAT, ()),
     "a loop of any length that is split": (
         STEPS.replace("T.serial(8)", "T.serial(n)").replace("spatial(8", "spatial(n"),
-        (of_split(8), Step("split", {"loop": "i_1", "factors": (None, 2)})),
+        (split_step(8), Step("split", {"loop": "i_1", "factors": (None, 2)})),
     ),
     "a fused loop that is split": (
         FLAT.replace("V[vi * k + vj]", "X[vi, vj]"),
@@ -242,7 +242,7 @@ def test_the_number_of_iterations_of_a_fused_loop_does_not_wrap_around(outer, in
 @pytest.mark.parametrize(("factor", "is_checked"), [(8, False), (3, True)])
 def test_a_split_loop_does_not_go_on_beyond_the_largest_integer(factor, is_checked):
     body = STEPS.replace("T.serial(8)", "T.serial(n)").replace("spatial(8", "spatial(n")
-    made = verify(apply(program(body), of_split(factor)).module)
+    made = verify(apply(program(body), split_step(factor)).module)
     assert (f"if i_0 * {factor} + i_1 >= 0" in print_module(made)) == is_checked
     np.testing.assert_array_equal(results(made), results(program(body)))
 

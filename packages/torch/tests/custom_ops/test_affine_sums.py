@@ -28,13 +28,13 @@ def random(*shape):
     return torch.randn(*shape, dtype=torch.float64, requires_grad=True)
 
 
-def of_sum(has_root, has_target, has_bias):
+def sum_operands(has_root, has_target, has_bias):
     """Return the operands of `affine_sum`; other features are optional there."""
     other = (random(4, 2), random(5, 2)) if has_root or has_target else (None, None)
     return random(4, 3), random(5, 3), *other, random(5) if has_bias else None
 
 
-def of_convolution(has_root, has_target, has_bias):
+def convolution_operands(has_root, has_target, has_bias):
     target = random(4, 2) if has_target else None
     root = random(5, 2 if has_target else 3) if has_root else None
     bias = random(5) if has_bias else None
@@ -66,10 +66,10 @@ def dense_convolution(values, x, weight, target, root_weight, bias):
 CASES = [
     pytest.param(operator, operands, dense, rectifies, id=operator.__name__ + "-" + str(rectifies))
     for operator, operands, dense, rectifies in (
-        (affine_sum, of_sum, dense_sum, False),
-        (rectified_affine_sum, of_sum, dense_sum, True),
-        (convolve, of_convolution, dense_convolution, False),
-        (convolve_and_rectify, of_convolution, dense_convolution, True),
+        (affine_sum, sum_operands, dense_sum, False),
+        (rectified_affine_sum, sum_operands, dense_sum, True),
+        (convolve, convolution_operands, dense_convolution, False),
+        (convolve_and_rectify, convolution_operands, dense_convolution, True),
     )
 ]
 
@@ -103,24 +103,24 @@ def test_first_and_second_derivatives(operator, operands, dense, rectifies, term
 @pytest.mark.parametrize("prefix", ["", "rectified_"])
 def test_torch_finds_nothing_wrong_with_the_operators(prefix, terms):
     registered = torch.ops.gossamer
-    torch.library.opcheck(getattr(registered, f"{prefix}affine_sum").default, of_sum(*terms))
+    torch.library.opcheck(getattr(registered, f"{prefix}affine_sum").default, sum_operands(*terms))
     torch.library.opcheck(
         getattr(registered, f"{prefix}graph_convolution").default,
-        (*of_convolution(*terms), CROW, COL, 4),
+        (*convolution_operands(*terms), CROW, COL, 4),
     )
 
 
 def test_gradients_that_are_not_needed_take_no_product_with_the_matrix(monkeypatch):
-    values, x, weight, _, root, bias = of_convolution(*TERMS["root"])
+    values, x, weight, _, root, bias = convolution_operands(*TERMS["root"])
     result = convolve(values.detach(), x.detach(), weight.detach(), None, root, bias)
     monkeypatch.setattr("gossamer_torch.custom_ops.affine_sums.sparse_product", None)
-    of_root, of_bias = torch.autograd.grad(result.sum(), [root, bias])
-    torch.testing.assert_close(of_root, torch.ones(5, 4, dtype=torch.float64) @ x)
-    torch.testing.assert_close(of_bias, torch.full((5,), 4.0, dtype=torch.float64))
+    root_gradients, bias_gradients = torch.autograd.grad(result.sum(), [root, bias])
+    torch.testing.assert_close(root_gradients, torch.ones(5, 4, dtype=torch.float64) @ x)
+    torch.testing.assert_close(bias_gradients, torch.full((5,), 4.0, dtype=torch.float64))
 
 
 def test_a_result_may_be_written_to_unless_its_gradient_reads_it():
-    operands = of_convolution(*TERMS["root"])
+    operands = convolution_operands(*TERMS["root"])
     convolve(*operands).mul_(2).sum().backward()
     rectified = convolve_and_rectify(*operands).mul_(2)
     with pytest.raises(RuntimeError, match="modified by an inplace operation"):
@@ -128,7 +128,7 @@ def test_a_result_may_be_written_to_unless_its_gradient_reads_it():
 
 
 def test_batches_of_gradients():
-    operands = of_convolution(*TERMS["root"])
+    operands = convolution_operands(*TERMS["root"])
     leaves = [tensor for tensor in operands if tensor is not None]
     result, gradients = convolve(*operands), torch.randn(2, 4, 5, dtype=torch.float64)
     batch = torch.autograd.grad(result, leaves, gradients, is_grads_batched=True, retain_graph=True)
@@ -138,14 +138,15 @@ def test_batches_of_gradients():
 
 def test_derivatives_of_torch_func():
     values, x, weight, _, root, bias = [
-        None if tensor is None else tensor.detach() for tensor in of_convolution(*TERMS["root"])
+        None if tensor is None else tensor.detach()
+        for tensor in convolution_operands(*TERMS["root"])
     ]
 
     def energy(operator):
-        def of_factors(x, weight, root):
+        def sum_with_factors(x, weight, root):
             return operator(values, x, weight, None, root, bias).square().sum()
 
-        return of_factors
+        return sum_with_factors
 
     actual = torch.func.grad(energy(convolve), (0, 1, 2))(x, weight, root)
     expected = torch.func.grad(energy(dense_convolution), (0, 1, 2))(x, weight, root)

@@ -77,8 +77,8 @@ def test_gradients_are_those_of_the_compiler(arrays):
     grad = torch.randn(3, 8)
     sparse_product(values, dense, crow, col, 4, transposed=False).backward(grad)
     kernel = gs.compile(gs.adjoint("spmm", specialize={"feat_size": 8}))
-    of_values, of_dense = np.zeros(5, np.float32), np.zeros((4, 8), np.float32)
+    value_gradients, dense_gradients = np.zeros(5, np.float32), np.zeros((4, 8), np.float32)
     plain = [tensor.detach().numpy() for tensor in (values, dense, crow, col, grad)]
-    kernel(*plain, of_values, of_dense)
-    np.testing.assert_allclose(values.grad.numpy(), of_values, rtol=1e-5, atol=1e-6)
-    np.testing.assert_allclose(dense.grad.numpy(), of_dense, rtol=1e-5, atol=1e-6)
+    kernel(*plain, value_gradients, dense_gradients)
+    np.testing.assert_allclose(values.grad.numpy(), value_gradients, rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(dense.grad.numpy(), dense_gradients, rtol=1e-5, atol=1e-6)

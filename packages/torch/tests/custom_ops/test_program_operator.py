@@ -56,8 +56,8 @@ def test_a_product_of_einsum_is_an_operator():
         arguments = [
             chosen.get(name, tensors.get(name.rsplit("_", 1)[0])) for name in bilinear.inputs
         ]
-        of_matrix = {"m_x0": 2, "n_x0": 3, "nnz_x0": 3, "n_i": 2, "n_j": 3}
-        sizes = {size: of_matrix[size] for size in bilinear.sizes}
+        matrix_sizes = {"m_x0": 2, "n_x0": 3, "nnz_x0": 3, "n_i": 2, "n_j": 3}
+        sizes = {size: matrix_sizes[size] for size in bilinear.sizes}
         return bilinear(*arguments, **sizes)
 
     torch.testing.assert_close(product(x, y).reshape(()), x @ torch.from_numpy(A.toarray()) @ y)

@@ -99,8 +99,11 @@ def test_a_gat_layer_has_the_results_and_gradients_of_dense_matrices(concat):
     stored = torch.eye(NODES, dtype=torch.bool)
     stored[edges[1], edges[0]] = True
     features = layer.lin(x).reshape(NODES, 2, 4)
-    of_source, of_target = (features * layer.att_src).sum(-1), (features * layer.att_dst).sum(-1)
-    scores = torch.nn.functional.leaky_relu(of_target[:, None] + of_source, 0.2)
+    source_scores, target_scores = (
+        (features * layer.att_src).sum(-1),
+        (features * layer.att_dst).sum(-1),
+    )
+    scores = torch.nn.functional.leaky_relu(target_scores[:, None] + source_scores, 0.2)
     shares = scores.masked_fill(~stored[..., None], -torch.inf).softmax(1)
     received = torch.einsum("ijh,jhc->ihc", shares, features)
     expected = received.reshape(NODES, -1) if concat else received.mean(1)

@@ -64,8 +64,8 @@ def gat(layer, x, edge_attr=None):
 
     values = by_head(layer.lin or layer.lin_src, source)
     scores = (values * layer.att_src).sum(-1)[edges[0]]
-    of_target = by_head(layer.lin or layer.lin_dst, target)
-    scores = scores + (of_target * layer.att_dst).sum(-1)[edges[1]]
+    target_features = by_head(layer.lin or layer.lin_dst, target)
+    scores = scores + (target_features * layer.att_dst).sum(-1)[edges[1]]
     if layer.lin_edge is not None:
         scores = scores + (by_head(layer.lin_edge, edge_attr) * layer.att_edge).sum(-1)
     powers = torch.nn.functional.leaky_relu(scores, layer.negative_slope).exp()

@@ -25,9 +25,13 @@ def test_a_pruned_layer_has_the_results_and_gradients_of_a_dense_one(kind):
     expected = torch.nn.functional.linear(x, leaf, dense.bias)
     actual = layer(x)
     torch.testing.assert_close(actual, expected)
-    of_x, of_weight, of_bias = torch.autograd.grad(expected, [x, leaf, dense.bias], seed)
+    x_gradients, weight_gradients, bias_gradients = torch.autograd.grad(
+        expected, [x, leaf, dense.bias], seed
+    )
     gradients = torch.autograd.grad(actual, [x, layer.values, layer.bias], seed)
-    torch.testing.assert_close(gradients, (of_x, of_weight[kept], of_bias), rtol=1e-4, atol=1e-5)
+    torch.testing.assert_close(
+        gradients, (x_gradients, weight_gradients[kept], bias_gradients), rtol=1e-4, atol=1e-5
+    )
 
 
 def test_pruning_keeps_the_largest_weights():

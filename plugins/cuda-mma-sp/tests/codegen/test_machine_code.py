@@ -189,7 +189,7 @@ def test_a_product_of_warpgroups_uses_their_sparse_tensor_cores(dtype, opcode, f
     assert count_of(counts, "WARPGROUP.DEPBAR") == 2
     # Copies of A, of its indices, and of rows of B are asynchronous.
     # LLVM does not unroll the copies of eight rows.
-    of_b = min(features // 32, 4) if dtype == "float16" else 0
-    of_a = 0 if dtype == "tfloat32" else 2
-    assert count_of(counts, "LDGSTS") >= of_a + of_b + 1
+    b_copies = min(features // 32, 4) if dtype == "float16" else 0
+    a_copies = 0 if dtype == "tfloat32" else 2
+    assert count_of(counts, "LDGSTS") >= a_copies + b_copies + 1
     assert not any(count_of(counts, other) for other in ("FFMA", "HFMA2.MMA", "DFMA"))

@@ -34,10 +34,10 @@ def test_each_operation_of_vectors_is_in_the_prelude(op):
 @pytest.mark.parametrize("name", sorted(INSTRUCTIONS))
 def test_each_math_function_that_is_an_instruction_is_in_the_prelude(name):
     prelude = resources.files("gossamer_cuda_mma_sp.cuda_cpp").joinpath("prelude.cuh").read_text()
-    of_scalars = rf"__device__ T {name}\(T|GS_FUNCTION\({name},"
-    of_vectors = rf"__device__ vec<T, N> {name}\(|GS_UNARY\({name}\)"
-    assert re.search(of_scalars, prelude)
-    assert re.search(of_vectors, prelude)
+    scalar_function = rf"__device__ T {name}\(T|GS_FUNCTION\({name},"
+    vector_function = rf"__device__ vec<T, N> {name}\(|GS_UNARY\({name}\)"
+    assert re.search(scalar_function, prelude)
+    assert re.search(vector_function, prelude)
 
 
 @pytest.mark.parametrize("op", get_args(ReduceOp))

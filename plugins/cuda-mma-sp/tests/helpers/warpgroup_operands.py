@@ -32,7 +32,7 @@ def sum_row_and_column(lane, number):
 
 def register_image(elements, places, width):
     """Registers, by lanes, of the elements at the places of each lane."""
-    rows = [[elements[place] for place in of_lane] for of_lane in places]
+    rows = [[elements[place] for place in lane_places] for lane_places in places]
     return (
         np.ascontiguousarray(np.array(rows, elements.dtype)).view(np.uint32).reshape(LANES, width).T
     )

@@ -83,9 +83,9 @@ def call(indices=INDICES, data=DATA, *, dtype="float16", **sizes):
     return from_n_m(indices, data, **SIZES | sizes, dtype=dtype)
 
 
-def of_chosen(columns=COLUMNS, **sizes):
-    of_tensor = {"m": 1, "n": 8, "rows": 1, "group": 8, "chosen": 4, "slots": 2} | sizes
-    return from_v_n_m(columns, INDICES, DATA, **of_tensor, dtype="int8")
+def tensor_of_chosen(columns=COLUMNS, **sizes):
+    tensor_sizes = {"m": 1, "n": 8, "rows": 1, "group": 8, "chosen": 4, "slots": 2} | sizes
+    return from_v_n_m(columns, INDICES, DATA, **tensor_sizes, dtype="int8")
 
 
 @pytest.mark.parametrize(
@@ -105,11 +105,11 @@ def of_chosen(columns=COLUMNS, **sizes):
         ("n_m.range", lambda: call(data=DATA / 2, dtype="int8")),
         ("n_m.range", lambda: call(data=DATA * 200, dtype="int8")),
         ("n_m.range", lambda: call(data=DATA * np.nan, dtype="int8")),
-        ("n_m.arrays", lambda: of_chosen(COLUMNS[:3])),
-        ("n_m.arrays", lambda: of_chosen(chosen=2)),
-        ("n_m.arrays", lambda: of_chosen(rows=0)),
-        ("n_m.arrays", lambda: of_chosen(group=2)),
-        ("n_m.arrays", lambda: of_chosen(n=9)),
+        ("n_m.arrays", lambda: tensor_of_chosen(COLUMNS[:3])),
+        ("n_m.arrays", lambda: tensor_of_chosen(chosen=2)),
+        ("n_m.arrays", lambda: tensor_of_chosen(rows=0)),
+        ("n_m.arrays", lambda: tensor_of_chosen(group=2)),
+        ("n_m.arrays", lambda: tensor_of_chosen(n=9)),
     ],
 )
 def test_arrays_that_do_not_fit_are_refused(code, function):

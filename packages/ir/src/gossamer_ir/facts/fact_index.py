@@ -49,7 +49,7 @@ def fact_index(facts: Iterable[Fact]) -> FactIndex:
     """Return the index of what holds of every slot of the buffers.
 
     A slot may be unused (`PaddedSlots`). A fact that is stated of elements only is replaced by what it
-    says of all slots (`FactKind.of_every_slot`), or left out.
+    says of all slots (`FactKind.fact_of_all_slots`), or left out.
 
     >>> from gossamer_ir.core.build import index
     >>> from gossamer_ir.nodes import Distinct, PaddedSlots, SortedSegments
@@ -85,4 +85,4 @@ def _weaken_to_every_slot(fact: Fact, partly_unused: set[str]) -> Fact | None:
     # A fact about two buffers is also weakened by the unused slots of the second.
     if partly_unused.isdisjoint(buffers_of_fact(fact)):
         return fact
-    return FACT_KINDS[type(fact)].of_every_slot(fact)
+    return FACT_KINDS[type(fact)].fact_of_all_slots(fact)

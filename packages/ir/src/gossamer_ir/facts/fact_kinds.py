@@ -41,7 +41,7 @@ class FactKind(msgspec.Struct, frozen=True):
     declares_unused_slots: bool
     """True if it says that slots of its subject may be unused. Other facts about the subject may then hold of
     its elements only."""
-    of_every_slot: Callable[[Any], Fact | None]
+    fact_of_all_slots: Callable[[Any], Fact | None]
     """Returns what the fact says of every slot of its buffers if some may be unused: itself, a weaker fact,
     or None."""
 
@@ -76,57 +76,57 @@ FACT_KINDS: dict[type[Any], FactKind] = {
         orders_elements=False,
         is_of_each_row=_never,
         declares_unused_slots=False,
-        of_every_slot=_nothing,
+        fact_of_all_slots=_nothing,
     ),
     InRange: FactKind(
         orders_elements=False,
         is_of_each_row=_never,
         declares_unused_slots=False,
-        of_every_slot=_itself,
+        fact_of_all_slots=_itself,
     ),
     Monotone: FactKind(
         orders_elements=True,
         # A row may begin below the end of the row before it.
         is_of_each_row=_always,
         declares_unused_slots=False,
-        of_every_slot=_itself,
+        fact_of_all_slots=_itself,
     ),
     HasValue: FactKind(
         orders_elements=True,
         is_of_each_row=_never,
         declares_unused_slots=False,
-        of_every_slot=_itself,
+        fact_of_all_slots=_itself,
     ),
     ProductSteps: FactKind(
         orders_elements=True,
         is_of_each_row=_never,
         declares_unused_slots=False,
-        of_every_slot=_itself,
+        fact_of_all_slots=_itself,
     ),
     SortedSegments: FactKind(
         orders_elements=True,
         is_of_each_row=_without_indptr,
         declares_unused_slots=False,
-        of_every_slot=_not_unique,
+        fact_of_all_slots=_not_unique,
     ),
     Distinct: FactKind(
         orders_elements=False,
         is_of_each_row=_never,
         declares_unused_slots=False,
         # Unused slots have the same value.
-        of_every_slot=_nothing,
+        fact_of_all_slots=_nothing,
     ),
     BitCounts: FactKind(
         orders_elements=True,
         is_of_each_row=_never,
         declares_unused_slots=False,
-        of_every_slot=_itself,
+        fact_of_all_slots=_itself,
     ),
     PaddedSlots: FactKind(
         orders_elements=False,
         is_of_each_row=_never,
         declares_unused_slots=True,
-        of_every_slot=_itself,
+        fact_of_all_slots=_itself,
     ),
 }
 """One entry for each type of fact."""

@@ -21,18 +21,20 @@ PRECISIONS = {"tf32"}
 
 
 def test_each_function_of_floats_has_a_derivative_or_is_refused():
-    of_floats = {name for name, each in MATH.items() if each.operands in ("floats", "numbers")}
-    assert {*DERIVATIVES_OF_FUNCTIONS, *FUNCTIONS_WITHOUT_DERIVATIVE} == of_floats
+    float_operations = {
+        name for name, each in MATH.items() if each.operands in ("floats", "numbers")
+    }
+    assert {*DERIVATIVES_OF_FUNCTIONS, *FUNCTIONS_WITHOUT_DERIVATIVE} == float_operations
 
 
 def test_each_operation_of_floats_has_a_derivative_or_is_refused():
-    of_floats = {
+    float_operations = {
         op for op, of in BINARY_KINDS.items() if of.operands in ("floats", "numbers", "any")
     }
-    assert {*DERIVATIVES_OF_OPERATIONS, *OPERATIONS_WITHOUT_DERIVATIVE} == of_floats
+    assert {*DERIVATIVES_OF_OPERATIONS, *OPERATIONS_WITHOUT_DERIVATIVE} == float_operations
 
 
-def of_values(expr, names):
+def module_with_value(expr, names):
     matched = "\n".join(
         f'    {name} = T.sp.match_buffer({name.lower()}, (I,), "float64")' for name in [*names, "Y"]
     )
@@ -54,11 +56,11 @@ def test_the_slope_of_a_function_is_that_of_its_values(name):
     call = f"T.{name}({', '.join(f'{each}[i]' for each in names)})"
     rng = np.random.default_rng(2)
     arguments = {each.lower(): rng.uniform(0.4, 1.7, 5) for each in names}
-    checked_gradients(of_values(call, names), {**arguments, "y": np.zeros(5), "m": 5})
+    checked_gradients(module_with_value(call, names), {**arguments, "y": np.zeros(5), "m": 5})
 
 
 def test_a_precision_passes_gradients_on():
-    module = adjoint_module(of_values("T.tf32(A[i]) * B[i]", ["A", "B"]))
+    module = adjoint_module(module_with_value("T.tf32(A[i]) * B[i]", ["A", "B"]))
     text = print_module(module)
     assert "A_grad[i] = Y_grad[i] * B[i]" in text
     assert "B_grad[i_1] = T.tf32(A[i_1]) * Y_grad[i_1]" in text
@@ -67,7 +69,7 @@ def test_a_precision_passes_gradients_on():
 @pytest.mark.parametrize("name", ["tanh", "sigmoid", "sin", "abs", "expm1"])
 def test_the_slope_of_a_function_of_negative_values_is_right(name):
     arguments = {"a": np.array([-2.0, -0.3, 0.7]), "y": np.zeros(3), "m": 3}
-    checked_gradients(of_values(f"T.{name}(A[i])", ["A"]), arguments)
+    checked_gradients(module_with_value(f"T.{name}(A[i])", ["A"]), arguments)
 
 
 @pytest.mark.parametrize(
@@ -84,12 +86,12 @@ def test_the_slope_of_a_function_of_negative_values_is_right(name):
 )
 def test_the_slope_of_an_operation_is_that_of_its_values(expr):
     arguments = {"a": np.array([-2.0, 1.3, 0.7]), "b": np.array([1.5, -0.4, 0.6])}
-    checked_gradients(of_values(expr, ["A", "B"]), {**arguments, "y": np.zeros(3), "m": 3})
+    checked_gradients(module_with_value(expr, ["A", "B"]), {**arguments, "y": np.zeros(3), "m": 3})
 
 
 def gradients_at(expr, values):
     """The gradients where differences say nothing."""
-    module = of_values(expr, [*values])
+    module = module_with_value(expr, [*values])
     size = len(next(iter(values.values())))
     passed = {name.lower(): np.array(each) for name, each in values.items()}
     results = {f"{name.lower()}_grad": np.zeros(size) for name in values}

@@ -46,10 +46,10 @@ def assumed(text):
 
 @pytest.mark.parametrize("fact", STATED)
 def test_facts_are_about_what_buffers_become(fact):
-    of_axes = assumed(SCRIPT.replace("    T.assume(FACT)\n", ""))
+    axis_facts = assumed(SCRIPT.replace("    T.assume(FACT)\n", ""))
     stated = {f"T.assume({text})" for text in [STATED[fact]] if text is not None}
-    assert of_axes
-    assert assumed(SCRIPT.replace("FACT", fact)) == of_axes | stated
+    assert axis_facts
+    assert assumed(SCRIPT.replace("FACT", fact)) == axis_facts | stated
 
 
 FOREST = """

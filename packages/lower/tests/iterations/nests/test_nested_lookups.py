@@ -84,10 +84,10 @@ class Tensor:
 @pytest.mark.parametrize("index", INDICES.values(), ids=INDICES)
 def test_modules_grow_with_the_levels(index):
     counts = [[nodes(after) for after in stages(csf(levels, index))] for levels in range(2, 9)]
-    for of_pass in zip(*counts, strict=True):
-        steps = np.diff(of_pass)
+    for pass_counts in zip(*counts, strict=True):
+        steps = np.diff(pass_counts)
         # The let of a level repeats the conditions of those above, which bounds are proved from.
-        assert (np.diff(steps) <= 8).all(), of_pass
+        assert (np.diff(steps) <= 8).all(), pass_counts
     assert max(counts[-1]) < 1_600
 
 
@@ -98,9 +98,9 @@ def test_modules_grow_with_the_accesses(levels, index):
         [nodes(after) for after in stages(csf(levels, index, accesses=accesses))]
         for accesses in (2, 4, 6, 8)
     ]
-    for of_pass in zip(*counts, strict=True):
-        steps = np.diff(of_pass)
-        assert max(steps) <= 1.2 * min(steps), of_pass
+    for pass_counts in zip(*counts, strict=True):
+        steps = np.diff(pass_counts)
+        assert max(steps) <= 1.2 * min(steps), pass_counts
 
 
 @pytest.mark.parametrize("levels", [2, 3, 6])

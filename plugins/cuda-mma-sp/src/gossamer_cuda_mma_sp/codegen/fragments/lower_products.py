@@ -116,7 +116,7 @@ def _require_one_kind(instructions: Mapping[MatrixProduct, TiledInstruction]) ->
 
 
 def _require_as_many_warps(tiles: Mapping[MatrixProduct, TileCounts]) -> None:
-    counts = sorted({of_product.warps for of_product in tiles.values()})
+    counts = sorted({tile.warps for tile in tiles.values()})
     if len(counts) > 1:
         raise UnsupportedError(
             "cuda.fragment.product",
