@@ -7,6 +7,10 @@ from contextlib import AbstractContextManager
 
 import torch
 
+# Bound once, since each call of an operator asks dozens of times.
+_is_legacy_batch = torch._C._functorch.is_legacy_batchedtensor
+_is_wrapped = torch._C._functorch.is_functorch_wrapped_tensor
+
 
 def has_func_transforms() -> bool:
     """Return whether a transform of `torch.func` is active, which transforms a `torch.autograd.Function`, but
@@ -48,8 +52,8 @@ def is_wrapped(tensor: torch.Tensor) -> bool:
     >>> torch.func.vmap(lambda x: x * is_wrapped(x))(torch.ones(2)), is_wrapped(torch.ones(2))
     (tensor([1., 1.]), False)
     """
-    is_batch: bool = torch._C._functorch.is_legacy_batchedtensor(tensor)
-    return is_batch or torch._C._functorch.is_functorch_wrapped_tensor(tensor)
+    is_batch: bool = _is_legacy_batch(tensor)
+    return is_batch or _is_wrapped(tensor)
 
 
 def has_hooks(module: torch.nn.Module) -> bool:

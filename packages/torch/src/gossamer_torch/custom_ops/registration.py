@@ -202,17 +202,13 @@ def is_plain(value: Any) -> bool:
     >>> is_plain(torch.ones(1)), is_plain(torch.ones(1, device="meta"))
     (True, False)
     """
-    if isinstance(value, torch.Tensor):
-        return (
-            type(value) in _PLAIN_TENSORS
-            and value.is_cpu
-            and not value.is_neg()
-            and not is_wrapped(value)
-        )
-    return not isinstance(value, torch.SymInt)
+    if type(value) in _PLAIN_TENSORS:
+        return value.is_cpu and not value.is_neg() and not is_wrapped(value)
+    return not isinstance(value, _OBSERVED_TYPES)
 
 
 _PLAIN_TENSORS = (torch.Tensor, torch.nn.Parameter)
+_OBSERVED_TYPES = (torch.Tensor, torch.SymInt)
 
 
 def _with_gradients(

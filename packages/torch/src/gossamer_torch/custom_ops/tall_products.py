@@ -58,9 +58,11 @@ def product_over_rows(left: torch.Tensor, right: torch.Tensor) -> torch.Tensor:
     tensor([[3., 3.]])
     """
     rows = left.shape[0]
-    parts = rows // SPLIT_ROWS if _are_plain((left, right)) else 0
-    if parts < 2:
+    # The size is compared first, which takes less time; that of a trace is a symbol.
+    is_split = isinstance(rows, int) and rows >= 2 * SPLIT_ROWS and _are_plain((left, right))
+    if not is_split:
         return left.t() @ right
+    parts = rows // SPLIT_ROWS
     end = parts * SPLIT_ROWS
     split_left, split_right = (
         factor[:end].reshape(parts, SPLIT_ROWS, factor.shape[1]) for factor in (left, right)
@@ -74,10 +76,11 @@ def _new_result(
 ) -> torch.Tensor | None:
     """Return a new tensor over the memory of NumPy, with the rows and the dtype of another one; None if torch
     should make the result of these operands."""
-    if like.dtype not in PROGRAM_DTYPES or not _are_plain(operands):
-        return None
     shape = (like.shape[0], columns)
-    if shape[0] * columns * like.element_size() < MAPPED_BYTES:
+    is_mapped = (
+        isinstance(shape[0], int) and shape[0] * columns * like.element_size() >= MAPPED_BYTES
+    )
+    if not is_mapped or like.dtype not in PROGRAM_DTYPES or not _are_plain(operands):
         return None
     return torch.from_numpy(new_array(shape, dtype_name_of(like)))
 
