@@ -236,7 +236,7 @@ def _emit_function(emitter: FunctionEmitter, function: Function) -> None:
     emitter.open()
     emitter.form.begin(emitter)
     _bind_parameters(emitter, function)
-    emitter.body(function.body)
+    emitter.form.body(emitter, function.body)
     emitter.close()
 
 

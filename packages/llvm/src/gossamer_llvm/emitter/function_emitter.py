@@ -15,6 +15,7 @@ from gossamer_llvm.emitter.ir_builder import IRBuilder
 from gossamer_llvm.emitter.module_emitter import ModuleEmitter
 from gossamer_llvm.emitter.operands import BufferAddress, Value
 from gossamer_llvm.emitter.var_bindings import VarBindings
+from gossamer_llvm.emitter.vector_accesses import VectorAccesses
 
 MAX_EMITTED_DEPTH = 150
 """The maximum nesting of expressions and bodies; both Python and LLVM recurse over them."""
@@ -31,6 +32,11 @@ def _nothing(_emitter: FunctionEmitter) -> None:
     """Emit nothing."""
 
 
+def _emit_body(emitter: FunctionEmitter, body: tuple[Stmt, ...]) -> None:
+    """Emit the body once."""
+    emitter.body(body)
+
+
 def _no_error(_buffer_name: str, _dtype: str) -> None:
     """Return no error."""
 
@@ -44,6 +50,8 @@ class FunctionForm(msgspec.Struct, frozen=True, kw_only=True):
     """The attributes of the definition; None for those that follow from what the function does."""
     begin: Callable[[FunctionEmitter], None] = _nothing
     """Emits what precedes the body."""
+    body: Callable[[FunctionEmitter, tuple[Stmt, ...]], None] = _emit_body
+    """Emits the body."""
     end: Callable[[FunctionEmitter], None] = _nothing
     """Emits what precedes the return."""
     library_error: Callable[[str], UnsupportedError] | None = None
@@ -103,6 +111,7 @@ class FunctionEmitter(msgspec.Struct):
     vars: VarBindings = msgspec.field(default_factory=VarBindings)
     buffers: dict[str, BufferAddress] = {}
     available: AvailableValues = msgspec.field(default_factory=AvailableValues)
+    vectors: VectorAccesses = VectorAccesses()
     heap: list[str] = []
     """The stack slots with the addresses of memory to free."""
     status: str = ""

@@ -1,4 +1,5 @@
-"""Loads, stores and prefetches. Memory is assumed to be aligned to its elements only."""
+"""Loads, stores and prefetches. Memory is assumed to be aligned to its elements only, except for the
+vectors that a target proves to be aligned."""
 
 from __future__ import annotations
 
@@ -7,7 +8,7 @@ from msgspec.structs import replace
 from gossamer_ir.core.constants import constant
 from gossamer_ir.core.dtypes import DType
 from gossamer_ir.core.expression_kinds import dtype_of
-from gossamer_ir.nodes import Load, Prefetch, Ramp, Store
+from gossamer_ir.nodes import Expr, Load, Prefetch, Ramp, Store
 from gossamer_llvm.emitter.folding import literal_value
 from gossamer_llvm.emitter.function_emitter import FunctionEmitter
 from gossamer_llvm.emitter.instructions import icmp, insert_elements, select_value
@@ -43,7 +44,7 @@ def emit_load(emitter: FunctionEmitter, node: Load) -> Value:
     if available is not None:
         return available
     emitter.module.require_dtype(node.dtype)
-    mask = emit_predicate(emitter, node.predicate)
+    mask = _emit_mask(emitter, node.predicate)
     if mask is OFF:
         return passthrough(emitter, node)
     if _is_branch(mask):
@@ -63,7 +64,7 @@ def _emit_load_by_mask(emitter: FunctionEmitter, node: Load, mask: Value) -> Val
         _require_gather(emitter, node.buffer, node.dtype)
         return _emit_gather(emitter, node, address, mask)
     if mask is ON:
-        loaded = _from_memory(emitter, _emit_plain_load(emitter, address, node.dtype), node.dtype)
+        loaded = _from_memory(emitter, _emit_load_of(emitter, node, address), node.dtype)
         emitter.add_available(node, loaded)
         return loaded
     # Cheaper than a masked load, and LLVM can promote the memory to a register.
@@ -77,7 +78,7 @@ def emit_store(emitter: FunctionEmitter, node: Store) -> None:
     """Emit a store: plain, masked, a scatter, or a scalar store under a branch."""
     dtype = dtype_of(node.value)
     emitter.module.require_dtype(dtype)
-    mask = emit_predicate(emitter, node.predicate)
+    mask = _emit_mask(emitter, node.predicate)
     if mask is OFF:
         return
     if _is_branch(mask):
@@ -95,7 +96,7 @@ def emit_store(emitter: FunctionEmitter, node: Store) -> None:
     if address.is_scattered:
         _require_gather(emitter, node.buffer, dtype)
     if mask is ON and not address.is_scattered:
-        _emit_plain_store(emitter, address, data, dtype, nontemporal=node.nontemporal)
+        _emit_plain_store(emitter, node, address, data, dtype)
         return
     _emit_masked_store(emitter, address, data, dtype, mask)
 
@@ -108,8 +109,22 @@ def emit_prefetch(emitter: FunctionEmitter, node: Prefetch) -> None:
     emitter.call_void("llvm.prefetch.p0", f"ptr {address.pointer}, i32 0, i32 3, i32 1")
 
 
-def _emit_plain_load(emitter: FunctionEmitter, address: Address, dtype: str) -> str:
-    align = element_bytes(dtype)
+def _emit_mask(emitter: FunctionEmitter, predicate: Expr | None) -> Value:
+    """Emit the mask of an access: a scalar if all lanes are known to be equal."""
+    if predicate is not None:
+        predicate = emitter.vectors.conditions.get(predicate, predicate)
+    return emit_predicate(emitter, predicate)
+
+
+def _emit_load_of(emitter: FunctionEmitter, node: Load, address: Address) -> str:
+    proved = emitter.vectors.alignment(node.buffer, node.indices, node.dtype)
+    return _emit_plain_load(emitter, address, node.dtype, align=proved)
+
+
+def _emit_plain_load(
+    emitter: FunctionEmitter, address: Address, dtype: str, *, align: int | None = None
+) -> str:
+    align = align or element_bytes(dtype)
     return emitter.builder.value(f"load {memory_type(dtype)}, ptr {address.pointer}, align {align}")
 
 
@@ -212,12 +227,13 @@ def _scatter_as_scalar_stores(emitter: FunctionEmitter, node: Store, value: Valu
 
 
 def _emit_plain_store(
-    emitter: FunctionEmitter, address: Address, data: str, dtype: str, *, nontemporal: bool
+    emitter: FunctionEmitter, node: Store, address: Address, data: str, dtype: str
 ) -> None:
-    plain = f"store {data}, ptr {address.pointer}, align {element_bytes(dtype)}"
+    proved = emitter.vectors.alignment(node.buffer, node.indices, dtype)
+    plain = f"store {data}, ptr {address.pointer}, align {proved or element_bytes(dtype)}"
     align = _vector_alignment(dtype)
     # Private buffers are read again soon, so they belong in the cache.
-    if not nontemporal or align < MIN_NONTEMPORAL or address.buffer.private_elements:
+    if not node.nontemporal or align < MIN_NONTEMPORAL or address.buffer.private_elements:
         emitter.builder.line(plain)
         return
     _emit_nontemporal_store(emitter, address, data, align, otherwise=plain)
@@ -276,7 +292,7 @@ def _emit_branch_around_load(emitter: FunctionEmitter, node: Load, condition: Va
     builder.begin(read)
     with emitter.available.scope():
         address = emit_address(emitter, node.buffer, node.indices, is_certain=True)
-    value = _from_memory(emitter, _emit_plain_load(emitter, address, node.dtype), node.dtype)
+    value = _from_memory(emitter, _emit_load_of(emitter, node, address), node.dtype)
     end = builder.block
     builder.fall_into(join)
     incoming = f"[ {rest.text}, %{before} ], [ {value.text}, %{end} ]"

@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import partial
 
+from msgspec.structs import replace
+
 from gossamer_ir.nodes import For, Function, Module
 from gossamer_ir.traversal.node_index import nodes_of_type
 from gossamer_llvm.emitter.function_emitter import FunctionEmitter, FunctionForm
 from gossamer_llvm.emitter.ir_builder import HOT
+from gossamer_llvm.targets.nvptx.aligned_vectors import aligned_vectors, emit_body_with_vectors
 from gossamer_llvm.targets.nvptx.kernel_state import KernelState
 from gossamer_llvm.targets.nvptx.shared_memory import define_shared, shared_memory_of
 from gossamer_llvm.targets.nvptx.threads import block_shape
@@ -32,7 +35,8 @@ def _function_form(function: Function) -> FunctionForm:
         # By default, ptxas limits registers so that several blocks fit, and then spills operands of matrix
         # instructions: 96 for one warp, of which int8 on sm_90 needs 104.
         attributes += ' "nvvm.minctasm"="1"'
-    return FunctionForm(
+    vectors = aligned_vectors(function)
+    form = FunctionForm(
         convention="ptx_kernel",
         attributes=attributes,
         begin=partial(
@@ -43,6 +47,9 @@ def _function_form(function: Function) -> FunctionForm:
         ),
         end=define_shared,
     )
+    if vectors is None:
+        return form
+    return replace(form, body=partial(emit_body_with_vectors, vectors=vectors))
 
 
 def _begin(
