@@ -50,6 +50,18 @@ def test_read_only_arrays_need_a_version_with_flags():
         exported_capsule(numpy_view(array))
 
 
+def test_elements_of_16_bits_that_numpy_lacks_are_exported():
+    view = numpy_view(np.ones((2, 3), np.uint16))._replace(dtype="bfloat16", device=Device(2, 0))
+    again = view_of(Exporter(view), name="x")
+    assert (again.dtype, again.strides) == ("bfloat16", (6, 2))
+
+
+@pytest.mark.parametrize("array", [np.zeros(2, "M8[s]"), np.zeros(2, "S3")], ids=["time", "text"])
+def test_other_elements_are_refused(array):
+    with pytest.raises(BufferError, match="has no elements of the dtype"):
+        exported_capsule(numpy_view(array))
+
+
 @pytest.mark.parametrize("is_consumed", [True, False])
 def test_the_array_is_kept_until_nobody_needs_it(is_consumed):
     before = len(dlpack_export._exported)

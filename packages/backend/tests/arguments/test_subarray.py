@@ -51,3 +51,11 @@ def test_a_description_keeps_the_stream_and_the_device():
     view = view_of(subarray(array, (1,)), name="part")
     assert (view.address, view.shape, view.strides) == (4096 + 16, (3,), (4,))
     assert (view.device.text, view.stream, view.is_read_only) == ("cuda:5", 9, True)
+
+
+@pytest.mark.parametrize("asked", [{"copy": True}, {"dl_device": (1, 0)}])
+def test_a_subarray_is_not_copied(asked):
+    part = subarray(Exporter(), (1,))
+    assert part.__dlpack__(copy=False, dl_device=(2, 1))
+    with pytest.raises(BufferError, match="not copied"):
+        part.__dlpack__(**asked)

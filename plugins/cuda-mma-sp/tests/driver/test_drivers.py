@@ -114,6 +114,18 @@ def test_memory_is_cleared(driver, stream):
 
 
 @pytest.mark.parametrize("stream", [0, STREAM])
+def test_memory_is_copied_on_the_device(driver, stream):
+    source = on_device(driver, np.arange(6, dtype=np.int32))
+    at = on_device(driver, np.full(4, 9, np.int32))
+    driver.copy_on_device(at + 4, source + 8, 8, stream=stream)
+    driver.copy_on_device(at, source, 0, stream=stream)
+    driver.wait(stream)
+    values = np.zeros(4, np.int32)
+    driver.copy_to_host(values, at, stream=stream)
+    assert values.tolist() == [9, 2, 3, 9]
+
+
+@pytest.mark.parametrize("stream", [0, STREAM])
 def test_arrays_without_elements_are_not_copied(driver, stream):
     empty = np.zeros(0, np.float32)
     at = driver.allocate(1)

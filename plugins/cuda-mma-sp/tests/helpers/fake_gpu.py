@@ -189,6 +189,9 @@ class FakeGpu:
 
         self._put(stream, copy)
 
+    def cuMemcpyDtoDAsync(self, to, source, size, stream):
+        self._put(stream, lambda: self.memory.write(to, self.memory.read(source, size)))
+
     def cuMemsetD8Async(self, to, value, size, stream):
         self._put(stream, lambda: self.memory.write(to, np.full(size, value, np.uint8)))
 
@@ -487,5 +490,6 @@ def fake_pycuda(gpu):
     module.module_from_buffer = Module
     module.memcpy_htod = synchronous("cuMemcpyHtoDAsync")
     module.memcpy_dtoh = synchronous("cuMemcpyDtoHAsync")
+    module.memcpy_dtod_async = lambda *args: call("cuMemcpyDtoDAsync", *args, 0)
     module.memset_d8_async = lambda at, value, size: call("cuMemsetD8Async", at, value, size, 0)
     return module

@@ -59,6 +59,8 @@ CUresult cuMemHostAlloc(void **address, size_t size, unsigned int flags) {
 CUresult cuMemFreeHost(void *address) { CALL("cuMemFreeHost", (word)address) return status; }
 CUresult cuMemcpyHtoDAsync_v2(CUdeviceptr to, const void *from, size_t size, CUstream stream) {
     CALL("cuMemcpyHtoDAsync", to, (word)from, size, (word)stream) return status; }
+CUresult cuMemcpyDtoDAsync_v2(CUdeviceptr to, CUdeviceptr from, size_t size, CUstream stream) {
+    CALL("cuMemcpyDtoDAsync", to, from, size, (word)stream) return status; }
 CUresult cuMemcpyDtoHAsync_v2(void *to, CUdeviceptr from, size_t size, CUstream stream) {
     CALL("cuMemcpyDtoHAsync", (word)to, from, size, (word)stream) return status; }
 CUresult cuMemsetD8Async(CUdeviceptr to, unsigned char value, size_t size, CUstream stream) {

@@ -22,8 +22,8 @@ from gossamer_backend.arguments.device import Device
 MAX_VERSION = (1, 0)
 """The version of DLPack that exporters are asked for; they may answer with an older one."""
 
-IS_READ_ONLY = 1
-"""A bit of `flags`."""
+IS_READ_ONLY, IS_COPIED = 1, 2
+"""Bits of `flags`."""
 
 
 class _DataType(ctypes.Structure):
@@ -109,7 +109,8 @@ def _view(exporter: object, tensor: Tensor, capsule: object, *, is_read_only: bo
 
 DATA_TYPE_CODES = {0: "i", 1: "u", 2: "f", 5: "c"}
 """The kinds of numbers (`DLDataTypeCode`) that NumPy has, as in its array interface."""
-_BFLOAT, _BOOL = 4, 6
+BFLOAT, BOOL = 4, 6
+"""Kinds of numbers of their own."""
 
 
 def _element_type(dtype: _DataType) -> tuple[ElementType, int]:
@@ -118,9 +119,9 @@ def _element_type(dtype: _DataType) -> tuple[ElementType, int]:
     match dtype.code, dtype.bits, dtype.lanes:
         case code, 8 | 16 | 32 | 64 | 128, 1 if code in DATA_TYPE_CODES:
             return _numpy_dtype(f"{DATA_TYPE_CODES[code]}{itemsize}"), itemsize
-        case code, 8, 1 if code == _BOOL:
+        case code, 8, 1 if code == BOOL:
             return np.dtype(np.bool_), itemsize
-        case code, 16, 1 if code == _BFLOAT:
+        case code, 16, 1 if code == BFLOAT:
             return "bfloat16", itemsize
     return f"type {dtype.code} of {dtype.bits} bits and {dtype.lanes} lanes", itemsize
 

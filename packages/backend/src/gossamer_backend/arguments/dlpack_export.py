@@ -11,9 +11,12 @@ from typing import Any
 
 import numpy as np
 
-from gossamer_backend.arguments.array_view import ArrayView
+from gossamer_backend.arguments.array_view import ArrayView, ElementType
 from gossamer_backend.arguments.dlpack import (
+    BFLOAT,
+    BOOL,
     DATA_TYPE_CODES,
+    IS_COPIED,
     IS_READ_ONLY,
     MAX_VERSION,
     ManagedTensor,
@@ -21,15 +24,17 @@ from gossamer_backend.arguments.dlpack import (
     VersionedTensor,
 )
 
-_BOOL = 6
 _exported: dict[int, tuple[object, ...]] = {}
 """The objects that managed tensors refer to, by the addresses of these, until their consumers free them."""
 
 
-def exported_capsule(view: ArrayView, *, max_version: Sequence[int] | None = None) -> object:
+def exported_capsule(
+    view: ArrayView, *, max_version: Sequence[int] | None = None, is_copied: bool = False
+) -> object:
     """Return a new capsule with the memory of a view, for a consumer that knows DLPack up to a version (None:
     one before 1.0). The view is kept until the consumer frees the tensor, or the capsule is collected without
-    one.
+    one. `is_copied` says that nobody else has the memory. Raises `BufferError` if DLPack, or its version,
+    cannot describe the array.
 
     >>> from gossamer_backend.arguments.array_view import numpy_view
     >>> class Exporter:
@@ -40,24 +45,21 @@ def exported_capsule(view: ArrayView, *, max_version: Sequence[int] | None = Non
     >>> np.from_dlpack(Exporter()).tolist()
     [0, 1, 2]
     """
-    dtype = view.dtype
-    assert isinstance(dtype, np.dtype)
+    code, itemsize = _element_code(view.dtype)
     sizes = (ctypes.c_int64 * max(view.ndim, 1))(*view.shape)
-    strides = (ctypes.c_int64 * max(view.ndim, 1))(
-        *(step // dtype.itemsize for step in view.strides)
-    )
+    strides = (ctypes.c_int64 * max(view.ndim, 1))(*(step // itemsize for step in view.strides))
     tensor = Tensor(
         view.address,
         *view.device,
         view.ndim,
-        (_code(dtype), 8 * dtype.itemsize, 1),
+        (code, 8 * itemsize, 1),
         sizes,
         strides,
         0,
     )
     managed: Any
     if max_version is not None and tuple(max_version) >= MAX_VERSION:
-        flags = IS_READ_ONLY if view.is_read_only else 0
+        flags = IS_READ_ONLY * view.is_read_only | IS_COPIED * is_copied
         managed = VersionedTensor(*MAX_VERSION, None, _DELETER_ADDRESS, flags, tensor)
     elif view.is_read_only:
         raise BufferError("versions of DLPack before 1.0 cannot export read-only arrays")
@@ -69,10 +71,17 @@ def exported_capsule(view: ArrayView, *, max_version: Sequence[int] | None = Non
     return _new_capsule(address, name, _destructor)
 
 
-def _code(dtype: np.dtype[Any]) -> int:
-    if dtype == np.bool_:
-        return _BOOL
-    return next(code for code, kind in DATA_TYPE_CODES.items() if kind == dtype.kind)
+def _element_code(dtype: ElementType) -> tuple[int, int]:
+    """Return the kind of the elements, and their size in bytes."""
+    if dtype == "bfloat16":
+        return BFLOAT, 2
+    if isinstance(dtype, np.dtype):
+        if dtype == np.bool_:
+            return BOOL, 1
+        for code, kind in DATA_TYPE_CODES.items():
+            if kind == dtype.kind:
+                return code, dtype.itemsize
+    raise BufferError(f"DLPack has no elements of the dtype '{dtype}'")
 
 
 _VERSIONED, _UNVERSIONED = b"dltensor_versioned", b"dltensor"

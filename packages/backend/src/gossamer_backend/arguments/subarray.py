@@ -40,9 +40,16 @@ class _ExportedSubarray:
         return kind, number
 
     def __dlpack__(
-        self, *, stream: object = None, max_version: Sequence[int] | None = None, **_: Any
+        self,
+        *,
+        stream: object = None,
+        max_version: Sequence[int] | None = None,
+        dl_device: tuple[int, int] | None = None,
+        copy: bool | None = None,
     ) -> object:
-        """Return a capsule of DLPack."""
+        """Return a capsule of DLPack. Raises `BufferError` if it would have to be one of a copy."""
+        if copy or dl_device not in (None, self.__dlpack_device__()):
+            raise BufferError("subarrays are exported where they are, and not copied")
         view = _view_at(view_of(self.array, name="array", stream=stream), self.index)
         return exported_capsule(view, max_version=max_version)
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from gossamer_backend.plugin_api import ArrayView, exported_capsule, view_of
+from gossamer_backend.plugin_api import HOST, ArrayView, exported_capsule, view_of
 from gossamer_cuda_mma_sp.device.gpu_device import GpuDevice
 from gossamer_cuda_mma_sp.device.stream_handles import stream_handle
 from gossamer_cuda_mma_sp.driver.cuda_driver import DEFAULT_STREAM
@@ -16,9 +16,9 @@ from gossamer_ir.support.arrays import Array
 
 _UNORDERED = -1
 """The stream of a consumer that does not want to wait."""
-_DEFAULT_NUMBERS = (0, 1)
-"""The numbers of the default stream, which a consumer without a stream uses."""
-_NO_WAIT = (None, *_DEFAULT_NUMBERS, _UNORDERED)
+_DEFAULT_NUMBER = 1
+"""The number of the default stream, which a consumer without a stream uses."""
+_NO_WAIT = (None, _DEFAULT_NUMBER, _UNORDERED)
 """Streams of consumers that need not wait."""
 
 
@@ -76,20 +76,61 @@ class DeviceArray:
         return kind, number
 
     def __dlpack__(
-        self, *, stream: int | None = None, max_version: tuple[int, int] | None = None, **_: Any
+        self,
+        *,
+        stream: int | None = None,
+        max_version: tuple[int, int] | None = None,
+        dl_device: tuple[int, int] | None = None,
+        copy: bool | None = None,
     ) -> object:
-        """Return a capsule of DLPack. Work on another stream than the default one begins after what the
-        default stream does now; it is waited for, unless the stream is -1."""
+        """Return a capsule of DLPack, as the array API standard says: of the memory itself, of a copy on the
+        same GPU (`copy=True`), or of a copy on the CPU (`dl_device=(1, 0)`).
+
+        Work on another stream than the default one begins after what the default stream does now; it is
+        waited for, unless the stream is -1. Raises `BufferError` for another device, for the CPU if nothing
+        may be copied, and for a stream that the standard does not allow.
+        """
+        _require_stream(stream)
+        if dl_device == HOST:
+            if copy is False:
+                raise BufferError(
+                    f"an array on {self._gpu.device.text} is copied to the CPU, and copy is False"
+                )
+            view = view_of(self.to_numpy(), name="array")
+            return exported_capsule(view, max_version=max_version, is_copied=True)
+        if dl_device not in (None, self._gpu.device):
+            raise BufferError(
+                f"an array on {self._gpu.device.text} cannot be exported to the device {dl_device}; expected "
+                f"its own, {tuple(self._gpu.device)}, or the CPU, {tuple(HOST)}"
+            )
+        exported = self._copy(stream) if copy else self
+        return exported._capsule(stream, max_version, is_copied=bool(copy))
+
+    def _copy(self, stream: int | None) -> DeviceArray:
+        """Return a copy, made on the default stream. It is one of what other streams write, unless the
+        consumer does not want to wait."""
+        copied = DeviceArray(self.shape, self.dtype, self._gpu)
+        if stream != _UNORDERED:
+            self._wait_for_others()
+        with self._gpu.calling("A copy on the GPU"):
+            self._gpu.driver.copy_on_device(
+                copied._block.address, self._block.address, self.nbytes, stream=DEFAULT_STREAM
+            )
+        return copied
+
+    def _capsule(
+        self, stream: int | None, max_version: tuple[int, int] | None, *, is_copied: bool
+    ) -> object:
         if stream != _UNORDERED:
             self._wait_for_others(stream or DEFAULT_STREAM)
         if stream not in _NO_WAIT:
             with self._gpu.calling("An export by DLPack"):
                 self._gpu.driver.wait(DEFAULT_STREAM)
-        if stream is not None and stream not in _DEFAULT_NUMBERS:
+        if stream not in (None, _DEFAULT_NUMBER):
             self.use_on(stream)
         described = _Described(self.__cuda_array_interface__, self._gpu.number, self)
         view = view_of(described, name="array")
-        return exported_capsule(view, max_version=max_version)
+        return exported_capsule(view, max_version=max_version, is_copied=is_copied)
 
     def copy_from(self, array: Array) -> None:
         """Copy an array of NumPy of the same shape and dtype to the GPU."""
@@ -105,6 +146,16 @@ class DeviceArray:
         with self._gpu.calling("A copy from the GPU"):
             self._gpu.driver.copy_to_host(array, self._block.address, stream=DEFAULT_STREAM)
         return array
+
+
+def _require_stream(stream: int | None) -> None:
+    """Refuse what is not a stream of a consumer; 0 could be either default stream."""
+    is_number = isinstance(stream, int) and not isinstance(stream, bool)
+    if stream is not None and (not is_number or stream == 0 or stream < _UNORDERED):
+        raise BufferError(
+            f"{stream!r} is not a stream of DLPack; expected None, -1 (no order), 1 (the default stream), "
+            "2 (the default stream of the thread) or a larger handle"
+        )
 
 
 class GpuMemory:

@@ -48,7 +48,7 @@ class CudaDriver(Protocol):
     """The functions of a driver, for one device. Addresses are those of the device, streams are handles.
 
     All but `current` and `limits` are called within `current()`. Functions raise `DriverError` if the
-    driver refuses a call. Copies and `wait` wait for the stream; nothing else waits.
+    driver refuses a call. Copies from and to the host and `wait` wait for the stream; nothing else waits.
     """
 
     @property
@@ -84,6 +84,9 @@ class CudaDriver(Protocol):
 
     def copy_to_host(self, array: Array, address: int, *, stream: int) -> None:
         """Copy the elements at an address to a contiguous array, and wait for them."""
+
+    def copy_on_device(self, address: int, source: int, size: int, *, stream: int) -> None:
+        """Copy bytes of the device to an address of it; they do not overlap. Nothing waits for the copy."""
 
     def clear(self, address: int, size: int, *, stream: int) -> None:
         """Set bytes to zero."""

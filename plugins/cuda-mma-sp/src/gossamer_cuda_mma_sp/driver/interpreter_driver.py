@@ -68,6 +68,10 @@ class InterpreterDriver:
         raw = self._memory.read(address, array.nbytes)
         array[...] = raw.view(array.dtype).reshape(array.shape)
 
+    def copy_on_device(self, address: int, source: int, size: int, *, stream: int) -> None:
+        """Copy bytes at an address to another."""
+        self._memory.write(address, self._memory.read(source, size))
+
     def clear(self, address: int, size: int, *, stream: int) -> None:
         """Set bytes to zero."""
         self._memory.write(address, np.zeros(size, np.uint8))

@@ -33,6 +33,7 @@ DRIVER_FUNCTIONS: dict[str, tuple[str, tuple[Any, ...], tuple[Any, ...]]] = {
     "cuMemFreeHost": ("cuMemFreeHost", (), (_POINTER,)),
     "cuMemcpyHtoDAsync": ("cuMemcpyHtoDAsync_v2", (), (_ADDRESS, _POINTER, _SIZE, _POINTER)),
     "cuMemcpyDtoHAsync": ("cuMemcpyDtoHAsync_v2", (), (_POINTER, _ADDRESS, _SIZE, _POINTER)),
+    "cuMemcpyDtoDAsync": ("cuMemcpyDtoDAsync_v2", (), (_ADDRESS, _ADDRESS, _SIZE, _POINTER)),
     "cuMemsetD8Async": ("cuMemsetD8Async", (), (_ADDRESS, ctypes.c_ubyte, _SIZE, _POINTER)),
     "cuModuleLoadData": ("cuModuleLoadData", (_POINTER,), (_POINTER,)),
     "cuModuleUnload": ("cuModuleUnload", (), (_POINTER,)),

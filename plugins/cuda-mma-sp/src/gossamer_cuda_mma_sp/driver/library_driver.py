@@ -93,6 +93,11 @@ class LibraryDriver:
             self._calls("cuMemcpyDtoHAsync", array.ctypes.data, address, array.nbytes, stream)
             self.wait(stream)
 
+    def copy_on_device(self, address: int, source: int, size: int, *, stream: int) -> None:
+        """Copy bytes at an address to another."""
+        if size:
+            self._calls("cuMemcpyDtoDAsync", address, source, size, stream)
+
     def clear(self, address: int, size: int, *, stream: int) -> None:
         """Set bytes to zero."""
         if size:

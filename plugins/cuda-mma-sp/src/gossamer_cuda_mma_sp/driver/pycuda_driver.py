@@ -131,6 +131,13 @@ class PyCudaDriver:
         elif array.nbytes:
             self._cuda.memcpy_dtoh(array, address)
 
+    def copy_on_device(self, address: int, source: int, size: int, *, stream: int) -> None:
+        """Copy bytes at an address to another."""
+        if stream != DEFAULT_STREAM:
+            self._by_handles().copy_on_device(address, source, size, stream=stream)
+        elif size:
+            self._cuda.memcpy_dtod_async(address, source, size)
+
     def clear(self, address: int, size: int, *, stream: int) -> None:
         """Set bytes to zero."""
         if stream != DEFAULT_STREAM:
