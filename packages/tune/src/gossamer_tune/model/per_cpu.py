@@ -17,8 +17,8 @@ class PerCpu(NamedTuple, Generic[_Cost]):
     costs. Single costs are therefore less certain than on the other kind, for which they were fitted in
     parts. Gathers tell the kinds apart: they are fast on the first one only. AMD's Zen 3, which has
     vectors of 256 bits, has the costs of Zen 4 but for those that its own times of the same cases show to
-    differ: these 16 were fitted, so that choices miss a goal in 14 of 234 cases instead of 41. Fitted to half
-    of the matrices, they reduced the misses of the other half by half.
+    differ: these were fitted, so that choices miss a goal in 10 of 234 cases instead of 41. Most of them,
+    fitted to half of the matrices, reduced the misses of the other half by half; two serve one case each.
 
     >>> cost = PerCpu(1.0, 2.0, 3.0)
     >>> machines = Machine(gathers="fast"), Machine(), Machine(min_vector_bits=256)

@@ -13,11 +13,12 @@ from gossamer_tune.properties.matrix_properties import MatrixProperties
 SLOT_CYCLES = PerCpu(0.75, 0.69, 1.0)
 """Cycles for a slot of a row: a gather, as for an element of CSR (fitted as `csr_times_vector` says)."""
 
-SHARED_ROW_CYCLES = PerCpu(1.05, 0.14)
+SHARED_ROW_CYCLES = PerCpu(1.05, 0.14, 1.05)
 """Cycles by which a row delays a call on several threads (fitted to graphs and meshes on two threads of
 Emerald Rapids, where slices of short rows are 1.4 to 1.8 times as fast with the second thread, and CSR 1.7 to
 2.3 times). Windows in which the shares of two threads meet explain little of it: those of 256 rows are 1.1
-times as fast as those of 4096 on one of eight matrices, and not on the others."""
+times as fast as those of 4096 on one of eight matrices, and not on the others. On Zen 3, 0.8 to 2 choose
+equally well; with 0.14, slices are chosen for roads on two threads, where CSR takes 0.9 times as long."""
 
 MIN_SHARED_CYCLES = 6_000.0
 """The delay of few rows (fitted to 16 matrices with 512 to 20,000 rows in both precisions: products of CSR
