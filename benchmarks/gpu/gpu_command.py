@@ -6,13 +6,13 @@ import argparse
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
-from math import exp, log
 from pathlib import Path
 
 import msgspec
 from rich.console import Console
 
 from benchmarks.contenders import OURS
+from benchmarks.goals import geometric_mean
 from benchmarks.gpu.gpu_cases import gpu_cases
 from benchmarks.gpu.gpu_checks import (
     fuzzed_checks,
@@ -21,6 +21,7 @@ from benchmarks.gpu.gpu_checks import (
     warpgroup_checks,
 )
 from benchmarks.gpu.gpu_contenders import GPU_CONTENDERS
+from benchmarks.gpu.gpu_goals import gpu_goals_sheet
 from benchmarks.gpu.gpu_records import CORRECT, GpuCheck, GpuRun, GpuTime
 from benchmarks.gpu.gpu_times import measured_times
 from benchmarks.gpu.instruction_checks import checked_instructions
@@ -50,7 +51,8 @@ def gpu_command(chosen: argparse.Namespace, console: Console) -> int:
         console.print(f"nothing was run: {probe.reason}", soft_wrap=True, markup=False)
         return NO_GPU
     run = _measured_run(chosen, console)
-    for sheet in (gpu_checks_sheet(run.checks), gpu_times_sheet(run.times)):
+    sheets = (gpu_checks_sheet(run.checks), gpu_times_sheet(run.times), gpu_goals_sheet(run.times))
+    for sheet in sheets:
         console.print(to_rich(sheet))
     for check in run.checks:
         if check.is_wrong:
@@ -173,8 +175,7 @@ def gpu_times_sheet(times: Sequence[GpuTime]) -> Sheet:
         for name in GPU_CONTENDERS:
             both = [medians for medians in row_medians if {name, OURS} <= medians.keys()]
             ratios = [medians[name] / medians[OURS] for medians in both]
-            mean = exp(sum(map(log, ratios)) / len(ratios)) if ratios else None
-            cells.append("-" if mean is None else f"{mean:.2f} ({min(ratios):.2f})")
+            cells.append(f"{geometric_mean(ratios):.2f} ({min(ratios):.2f})" if ratios else "-")
         rows.append(tuple(cells))
     return Sheet(
         "time of others over that of gossamer: geometric mean (least)",

@@ -10,6 +10,7 @@ import numpy as np
 
 from benchmarks.contenders import OURS
 from benchmarks.contenders.contender import ContenderCall, UnavailableError
+from benchmarks.gpu.cusparse import LIBRARY, Cusparse, DeviceMatrix, spmm_calls
 from benchmarks.gpu.encoded_integers import encoded_integers
 from benchmarks.gpu.gpu_clocks import GpuClock, cupy_clock, driver_clock, host_clock, torch_clock
 from benchmarks.operator_case import OperatorCase
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
 
 MATMUL_24 = "matmul_24"
 BLOCK_SPMM = "bsr_spmm"
+SEARCH_CALLS = 5
+"""The calls of an algorithm of cuSPARSE, the fastest of which is compared with that of others."""
 TORCH_DTYPES = {"float8_e4m3": "float8_e4m3fn"}
 """The names of dtypes that PyTorch calls otherwise."""
 
@@ -228,6 +231,44 @@ def prepare_torch(case: OperatorCase, _target: str) -> GpuPrepared:
     return _torch_prepared(torch, compute)
 
 
+def prepare_cusparse(case: OperatorCase, _target: str) -> GpuPrepared:
+    """cuSPARSE itself, with the algorithm that takes the least time."""
+    if case.op != "spmm":
+        raise UnavailableError("cuSPARSE has one algorithm for others than spmm, that of PyTorch")
+    torch = _torch()
+    csr = case.csr
+    kept: dict[int, Any] = {}
+    """The tensors by their places: the calls of cuSPARSE have only these."""
+    rows = np.repeat(np.arange(csr.shape[0], dtype=np.int32), np.diff(csr.indptr))
+
+    def place(tensor: Any) -> int:
+        at = int(tensor.data_ptr())
+        kept[at] = tensor
+        return at
+
+    arrays = (csr.indptr, rows, csr.indices, csr.data)
+    places = [place(torch.from_numpy(array).cuda()) for array in arrays]
+    matrix = DeviceMatrix(csr.shape, csr.nnz, csr.data.dtype.name, *places)
+    right = torch.from_numpy(case.operands[0]).cuda()
+    out = place(torch.zeros(case.result_shape, dtype=right.dtype, device="cuda"))
+    calls = spmm_calls(
+        Cusparse(torch.cuda.current_stream().cuda_stream, LIBRARY),
+        matrix,
+        place(right),
+        out,
+        case.result_shape[1],
+        lambda size: place(torch.empty(size, dtype=torch.int8, device="cuda")),
+    )
+    clock = torch_clock(torch)
+    fastest = min(calls, key=lambda each: min(clock(each[1]) for _ in range(SEARCH_CALLS)))[1]
+
+    def compute() -> Any:
+        fastest()
+        return kept[out]
+
+    return _torch_prepared(torch, compute)
+
+
 def prepare_cusparselt(case: OperatorCase, _target: str) -> GpuPrepared:
     """cuSPARSELt by PyTorch, with the algorithm that its search finds."""
     if case.op != MATMUL_24:
@@ -291,6 +332,7 @@ def prepare_cupy(case: OperatorCase, _target: str) -> GpuPrepared:
 GPU_CONTENDERS: dict[str, GpuPrepare] = {
     OURS: prepare_gossamer,
     "torch": prepare_torch,
+    "cusparse": prepare_cusparse,
     "cusparselt": prepare_cusparselt,
     "triton": prepare_triton,
     "cupy": prepare_cupy,

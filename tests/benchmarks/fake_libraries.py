@@ -6,6 +6,12 @@ operands must agree, and tensor cores for elements of 8 bits take the right oper
 
 from __future__ import annotations
 
+import atexit
+import shutil
+import subprocess
+import tempfile
+from functools import cache
+from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any
 
@@ -58,6 +64,11 @@ class Tensor:
 
     def zero_(self) -> None:
         self.array[...] = 0
+
+    def data_ptr(self) -> int:
+        """Return the place of the elements, which become those of its dtype."""
+        self.array = np.ascontiguousarray(self.array, self.dtype.name)
+        return int(self.array.ctypes.data)
 
 
 class SparseMatrix:
@@ -158,7 +169,14 @@ class Event:
 
 
 class Buffer:
-    """Memory that is written to flush a cache."""
+    """Memory that is written to flush a cache, or of a library."""
+
+    def __init__(self, size: int) -> None:
+        self.size = size
+
+    def data_ptr(self) -> int:
+        self.memory = np.empty(self.size, np.int8)
+        return int(self.memory.ctypes.data)
 
     def zero_(self) -> None:
         Event.log.append("flush")
@@ -197,7 +215,7 @@ def fake_torch() -> dict[str, ModuleType]:
         from_numpy=_from_numpy,
         zeros=lambda shape, **options: new(shape, 0.0, **options),
         ones=lambda shape, **options: new(shape, 1.0, **options),
-        empty=lambda size, **options: Buffer(),
+        empty=lambda size, **options: Buffer(size),
         matmul=_matmul,
         addmm=addmm,
         addmv=addmm,
@@ -210,6 +228,7 @@ def fake_torch() -> dict[str, ModuleType]:
         _cslt_sparse_mm=_sparse_mm,
         cuda=SimpleNamespace(
             Event=Event,
+            current_stream=lambda: SimpleNamespace(cuda_stream=0),
             is_available=lambda: True,
             get_device_properties=lambda number: SimpleNamespace(),
         ),
@@ -226,7 +245,7 @@ def fake_cupy() -> dict[str, ModuleType]:
     sparse_module.csr_matrix = sparse.csr_matrix  # type: ignore[attr-defined]
     cupy.__dict__.update(
         int8="int8",
-        empty=lambda size, dtype: Buffer(),
+        empty=lambda size, dtype: Buffer(size),
         asarray=np.asarray,
         asnumpy=np.asarray,
         cuda=SimpleNamespace(
@@ -236,3 +255,17 @@ def fake_cupy() -> dict[str, ModuleType]:
         ),
     )
     return {module.__name__: module for module in (cupy, package, scipy, sparse_module)}
+
+
+@cache
+def fake_cusparse() -> str:
+    """Compile a libcusparse that multiplies on the host, and return its path.
+
+    Its name differs from that of the library, which PyTorch loads where it is installed.
+    """
+    folder = Path(tempfile.mkdtemp())
+    atexit.register(shutil.rmtree, folder)
+    library = str(folder / "libcusparse-fake.so")
+    source = Path(__file__).with_name("fake_libcusparse.c")
+    subprocess.run(["gcc", "-shared", "-fPIC", str(source), "-o", library], check=True)
+    return library

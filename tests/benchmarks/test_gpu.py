@@ -23,11 +23,12 @@ from benchmarks.gpu.gpu_cases import (
 from benchmarks.gpu.gpu_clocks import cupy_clock, torch_clock
 from benchmarks.gpu.gpu_command import gpu_checks_sheet, gpu_times_sheet
 from benchmarks.gpu.gpu_contenders import GPU_CONTENDERS
+from benchmarks.gpu.gpu_goals import gpu_goals_sheet
 from benchmarks.gpu.gpu_records import GpuCheck, GpuTime
 from benchmarks.matrices import load_matrix
 from benchmarks.options import GPU_TARGET
 from gossamer_cuda_mma_sp.device.gpu_device import gpu_device
-from tests.benchmarks.fake_libraries import Event, fake_cupy, fake_torch
+from tests.benchmarks.fake_libraries import Event, fake_cupy, fake_cusparse, fake_torch
 
 pytestmark = [pytest.mark.unserialized, pytest.mark.no_error_examples]
 
@@ -107,13 +108,29 @@ def time_of(**medians):
 
 def test_tables_have_ratios_and_counts():
     sheet = gpu_times_sheet([time_of(gossamer=1.0, torch=2.0), time_of(gossamer=1.0, torch=0.5)])
-    assert sheet.rows == [("spmm", "float32", "1.00 (1.00)", "1.00 (0.50)", "-", "-", "-")]
+    assert sheet.rows == [("spmm", "float32", "1.00 (1.00)", "1.00 (0.50)", "-", "-", "-", "-")]
     checks = [
         GpuCheck("corpus", "a", "correct"),
         GpuCheck("corpus", "b", "not run: why"),
         GpuCheck("corpus", "c", "wrong", is_wrong=True),
     ]
     assert gpu_checks_sheet(checks).rows == [("corpus", "1", "1", "1")]
+
+
+def test_goals_are_about_some_cases_and_the_fastest_contender():
+    def row_of(op, times):
+        return next(row[1:] for row in gpu_goals_sheet(times).rows if row[0].startswith(op))
+
+    fast = time_of(gossamer=1.0, torch=3.0, cusparse=2.0)
+    slow = time_of(gossamer=1.0, torch=0.8)
+    others = [replace(fast, features=16), replace(fast, matrix="bcsstk16"), time_of(torch=1.0)]
+    assert row_of("spmm", [fast, *others]) == ("1", "2.00", "2.00", "met")
+    assert row_of("spmm", [fast, slow]) == ("2", "1.26", "0.80", "missed")
+    assert row_of("sddmm", [fast]) == ("0", "-", "-", "not measured")
+    halves = replace(fast, op="matmul_24", dtype="float16", matrix="2:4", shape=(4096, 8192))
+    equal = replace(halves, medians={"gossamer": 1.0, "cusparselt": 1.0})
+    small = replace(equal, shape=(2048, 8192), medians={"gossamer": 2.0, "cusparselt": 1.0})
+    assert row_of("matmul_24", [equal, small]) == ("1", "1.00", "1.00", "met")
 
 
 TORCH, CUPY = fake_torch()["torch"], fake_cupy()["cupy"]
@@ -125,6 +142,7 @@ def fake_libraries(monkeypatch):
     for name, module in {**fake_torch(), **fake_cupy()}.items():
         monkeypatch.setitem(sys.modules, name, module)
     monkeypatch.delitem(sys.modules, "benchmarks.contenders.torch", raising=False)
+    monkeypatch.setattr("benchmarks.gpu.gpu_contenders.LIBRARY", fake_cusparse())
     yield
     sys.modules.pop("benchmarks.contenders.torch", None)
 
@@ -151,7 +169,12 @@ def small_case(op, dtype):
     return next(gpu_cases((op,), ("cora",), (4,), (), ()))
 
 
-CONTENDERS_OF = {"matmul_24": {"cusparselt"}, "bsr_spmm": {"triton"}, "sddmm": set()}
+CONTENDERS_OF = {
+    "matmul_24": {"cusparselt"},
+    "bsr_spmm": {"triton"},
+    "sddmm": set(),
+    "spmm": {"cupy", "cusparse"},
+}
 CASES = [
     *(("matmul_24", dtype) for dtype in PRODUCT_DTYPES),
     *(("bsr_spmm", dtype) for dtype in DTYPES_OF_BLOCKS),
