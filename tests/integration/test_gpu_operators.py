@@ -11,6 +11,7 @@ import gossamer as gs
 from gossamer_backend import Device
 from gossamer_cuda_mma_sp.backend import CudaBackend
 from gossamer_ir.errors import ArgumentError
+from gossamer_testkit import script
 
 pytestmark = [pytest.mark.unserialized, pytest.mark.no_error_examples]
 
@@ -25,6 +26,22 @@ def on_gpu(array):
 def csr_on_gpu(matrix, *, indices=None):
     indices = matrix.indices if indices is None else indices
     return gs.CsrArrays(matrix.shape, *map(on_gpu, (matrix.indptr, indices, matrix.data)))
+
+
+@pytest.mark.parametrize("features", [64, 128])
+def test_wide_rows_are_computed_in_vectors(features):
+    matrix = sparse.random_array((7, 6), density=0.4, format="csr", rng=1, dtype=np.float32)
+    matrix.data[:] = np.arange(1, matrix.nnz + 1)
+    dense = np.arange(6 * features, dtype=np.float32).reshape(6, features) % 17
+    result = np.full((7, features), -1, np.float32)
+    kernel = gs.compile(
+        script("csr_spmm"),
+        target="cuda-mma-sp:driver=interpreter",
+        specialize={"feat_size": features},
+    )
+    indptr, indices = (array.astype(np.int32) for array in (matrix.indptr, matrix.indices))
+    kernel(matrix.data, dense, result, indptr, indices)
+    assert np.array_equal(result, matrix @ dense)
 
 
 def test_operators_run_on_a_gpu(gpu):

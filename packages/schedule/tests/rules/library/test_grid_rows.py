@@ -66,6 +66,36 @@ def test_features_are_threads_of_a_warp_and_rows_fill_the_block(features, lanes)
     assert threads(module) == [128 // lanes, lanes]
 
 
+@pytest.mark.parametrize(
+    ("features", "dtype", "lanes"),
+    [
+        (64, "float32", 2),
+        (128, "float32", 4),
+        (192, "float32", 2),
+        (128, "float64", 2),
+        (256, "float16", 4),
+    ],
+)
+def test_a_thread_loads_vectors_of_features_where_rows_keep_whole_warps(features, dtype, lanes):
+    text = script("csr_spmm").replace("float32", dtype)
+    schedule = default_schedule(specialize(parse_module(text), {"feat_size": features}), GPU)
+    splits = [step.args["factors"][-1] for step in schedule.loop if step.op == "split"]
+    assert splits == [lanes, 4, 32]
+    assert [step.op for step in schedule.loop].count("vectorize") == 3
+
+
+@pytest.mark.parametrize(("rows", "lanes"), [(100, 1), (2000, 2), (4000, 4)])
+def test_threads_for_few_rows_have_fewer_features(rows, lanes):
+    module = specialize(parse_module(script("csr_spmm")), {"feat_size": 128})
+    stats = Stats(rows=rows, columns=5000, nnz=10 * rows, longest_row=20, empty_rows=0)
+    splits = [
+        step.args["factors"][-1]
+        for step in default_schedule(module, GPU, stats).loop
+        if step.op == "split"
+    ]
+    assert splits == ([4, 32] if lanes == 1 else [lanes, 4, 32])
+
+
 @pytest.mark.parametrize(("mean", "lanes"), [(3, None), (4, 4), (31, 16), (1000, 32)])
 def test_threads_of_a_warp_add_up_long_rows(mean, lanes):
     stats = Stats(rows=100, columns=5000, nnz=100 * mean, longest_row=2 * mean, empty_rows=0)

@@ -1,9 +1,10 @@
 """Programs over the rows of a sparse matrix, on machines that run grids of threads.
 
-A product has a thread for each element of the result: rows and features are threads of a block, and blocks
-have as many rows as fill them. A sum over a row has a thread for each row, or several that add up what they
-have if rows are long. A sum over features has the threads of a warp. Values that depend on their row have a
-thread for each row unless rows are long, and other values of stored elements one for each of them.
+A product has a thread for each element of the result, or for two or four adjacent ones of a wide row, which
+one instruction loads: rows and features are threads of a block, and blocks have as many rows as fill them. A
+sum over a row has a thread for each row, or several that add up what they have if rows are long. A sum over
+features has the threads of a warp. Values that depend on their row have a thread for each row unless rows are
+long, and other values of stored elements one for each of them.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from gossamer_schedule.rules.decisions.grids.grid_threads import (
     feature_threads,
     run_rows_and_features,
 )
+from gossamer_schedule.rules.decisions.grids.thread_features import thread_features
 from gossamer_schedule.rules.patterns.elementwise import Elementwise, elementwise_pattern
 from gossamer_schedule.rules.patterns.row_reduction import RowReduction, row_reduction
 from gossamer_schedule.rules.patterns.sampled_products import SampledProducts, sampled_products
@@ -33,8 +35,8 @@ MIN_SHARED_ROW = 4
 @schedule_rule(
     pattern="a reduction over the fiber of a row, or a sum over features or a value for each stored element",
     programs="SpMM, SpMV, SDDMM and element-wise programs over CSR and ragged rows",
-    schedule="a thread for each element of the result, or the threads of a warp for a sum over features, on "
-    "machines that run grids of threads",
+    schedule="a thread for each element of the result, or for two or four features of a wide row, or the "
+    "threads of a warp for a sum over features, on machines that run grids of threads",
     is_for_grids=True,
 )
 def grid_rows(module: Module, context: RuleContext) -> PatternMatch | None:
@@ -69,12 +71,42 @@ def _reduction_match(
     if pattern.feature is None:
         _run_rows(trace, pattern, grid=grid, stats=stats)
     else:
-        trace.reorder(pattern.row, pattern.feature, pattern.reduction)
-        _accumulate_in_register(trace, pattern, element=pattern.feature)
-        run_rows_and_features(
-            trace, pattern.row, feature=pattern.feature, features=pattern.features, grid=grid
-        )
+        _run_features(trace, pattern, pattern.feature, grid=grid, stats=stats)
     return PatternMatch(pattern.text, trace)
+
+
+def _run_features(
+    trace: TraceBuilder, pattern: RowReduction, feature: str, *, grid: Grid, stats: Stats | None
+) -> None:
+    """Compute each feature of a row by a thread, or several adjacent ones if vectors pay."""
+    rows = None if stats is None else stats.rows
+    lanes = thread_features(grid, pattern.dtype, features=pattern.features, rows=rows)
+    trace.reorder(pattern.row, feature, pattern.reduction)
+    if lanes == 1 or pattern.features is None:
+        _accumulate_in_register(trace, pattern, element=feature)
+        run_rows_and_features(
+            trace, pattern.row, feature=feature, features=pattern.features, grid=grid
+        )
+        return
+    vectors, lane = trace.split(feature, factors=(None, lanes))
+    trace.reorder(vectors, pattern.reduction, lane)
+    init, copy = trace.accumulate_locally(
+        pattern.block,
+        buffer=pattern.output,
+        holder=vectors,
+        reduction=pattern.reduction,
+        inside=(lane,),
+        elements=(feature,),
+    )
+    trace.vectorize(lane, init.loops[lane], copy.loops[feature])
+    trace.decide(
+        f"{lanes} adjacent features of a row in registers of a thread",
+        f"one instruction loads {lanes} features, a stored element is loaded once for them, and a row still "
+        "fills whole warps",
+    )
+    run_rows_and_features(
+        trace, pattern.row, feature=vectors, features=pattern.features // lanes, grid=grid
+    )
 
 
 def _run_rows(
