@@ -44,6 +44,17 @@ def test_wide_rows_are_computed_in_vectors(features):
     assert np.array_equal(result, matrix @ dense)
 
 
+@pytest.mark.parametrize(("dtype", "features"), [("float32", 32), ("float16", 16), ("int8", 256)])
+def test_sums_over_features_are_computed_in_vectors(dtype, features):
+    mask = sparse.random_array((7, 6), density=0.4, format="csr", rng=1, dtype=np.float32)
+    rng = np.random.default_rng(0)
+    X, Y = (rng.integers(-2, 3, (rows, features)).astype(dtype) for rows in (7, 6))
+    computed = gs.sddmm(mask, X, Y, target="cuda-mma-sp:driver=interpreter")
+    row, column = mask.tocoo().coords
+    expected = np.einsum("ij,ij->i", X.astype(np.float64)[row], Y.astype(np.float64)[column])
+    assert np.array_equal(computed.astype(np.float64), expected)
+
+
 def test_operators_run_on_a_gpu(gpu):
     matrix = sparse.random_array(
         (ROWS, COLUMNS), density=0.5, format="csr", rng=1, dtype=np.float32

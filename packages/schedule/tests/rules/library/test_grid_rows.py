@@ -49,12 +49,24 @@ def test_other_stored_elements_are_threads_whatever_their_rows_are(module):
     assert loops["blockIdx.x"].removesuffix("_0") == loops["threadIdx.x"].removesuffix("_1")
 
 
-@pytest.mark.parametrize(("features", "lanes"), [(None, 32), (8, 8), (100, 32)])
+@pytest.mark.parametrize(("features", "lanes"), [(None, 32), (9, 16), (100, 32)])
 def test_threads_of_a_warp_add_up_the_features_of_a_stored_element(features, lanes):
     module = sddmm(features)
     assert [step.op for step in default_schedule(module, GPU).coordinate] == ["sparse_fuse"]
     assert set(bound(module)) == {"blockIdx.x", "threadIdx.y", "threadIdx.x"}
     assert threads(module) == [128 // lanes, lanes]
+
+
+@pytest.mark.parametrize(
+    ("features", "dtype", "lanes", "width"),
+    [(8, "float32", 2, 4), (128, "float32", 32, 4), (64, "float64", 32, 2), (64, "float16", 8, 8)],
+)
+def test_threads_load_vectors_of_the_features_that_they_add_up(features, dtype, lanes, width):
+    text = script("sddmm").replace("float32", dtype)
+    schedule = default_schedule(specialize(parse_module(text), {"feat_size": features}), GPU)
+    splits = [step.args["factors"] for step in schedule.loop if step.op == "split"]
+    assert splits == [(None, 128 // lanes), (None, lanes, width)]
+    assert [step.op for step in schedule.loop][-1] == "vectorize"
 
 
 @pytest.mark.parametrize(("features", "lanes"), [(None, 32), (100, 32), (16, 16), (17, 32), (1, 1)])

@@ -3,8 +3,9 @@
 A product has a thread for each element of the result, or for two or four adjacent ones of a wide row, which
 one instruction loads: rows and features are threads of a block, and blocks have as many rows as fill them. A
 sum over a row has a thread for each row, or several that add up what they have if rows are long. A sum over
-features has the threads of a warp. Values that depend on their row have a thread for each row unless rows are
-long, and other values of stored elements one for each of them.
+features has the threads of a warp, which load vectors if these leave none of them idle. Values that depend on
+their row have a thread for each row unless rows are long, and other values of stored elements one for each of
+them.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from gossamer_schedule.rules.decisions.grids.grid_threads import (
     feature_threads,
     run_rows_and_features,
 )
-from gossamer_schedule.rules.decisions.grids.thread_features import thread_features
+from gossamer_schedule.rules.decisions.grids.thread_features import summed_features, thread_features
 from gossamer_schedule.rules.patterns.elementwise import Elementwise, elementwise_pattern
 from gossamer_schedule.rules.patterns.row_reduction import RowReduction, row_reduction
 from gossamer_schedule.rules.patterns.sampled_products import SampledProducts, sampled_products
@@ -161,13 +162,21 @@ def _run_products(
     if products.features is not None and products.features < MIN_SHARED_FEATURES:
         _bind_slots(trace, loop, grid=grid)
         return
-    lanes = feature_threads(products.features, grid)
+    width = 1
+    if products.is_regular:
+        width = summed_features(grid, products.dtype, features=products.features)
+    vectors = None if products.features is None else products.features // width
+    lanes = feature_threads(vectors, grid)
     blocks, slots = trace.split(loop, factors=(None, block_threads(grid) // lanes))
-    _, lane = trace.split(products.feature, factors=(None, lanes))
+    factors = (None, lanes) if width == 1 else (None, lanes, width)
+    _, lane, *inner = trace.split(products.feature, factors=factors)
     _bind_products(trace, blocks, elements=slots, lane=lane)
+    # After the loop outside of it is bound: a vector is not a term that threads add up.
+    trace.vectorize(*inner)
     trace.decide(
         f"{lanes} threads for each stored element add up what they have",
-        "threads of a warp read adjacent elements of the rows of both operands",
+        "threads of a warp read adjacent elements of the rows of both operands"
+        + (f", {width} of them by one instruction" if inner else ""),
     )
 
 
