@@ -82,6 +82,56 @@ def test_loops_over_equal_ranges_are_proved_once(monkeypatch):
     assert len(goals) == 2 * few
 
 
+UNROLLED = """
+        for j in T.serial(4):
+"""
+
+
+def unrolled(*offsets, condition=None):
+    """Return stores to row `i` of 64 elements, one for each offset, each with the condition, if any."""
+    indent = " " * 12
+    stores = (f"X[i * 64 + j * 16 + {offset}] = 1.0\n" for offset in offsets)
+    if condition is None:
+        return UNROLLED + "".join(f"{indent}{store}" for store in stores)
+    return UNROLLED + "".join(
+        f"{indent}if {condition.format(offset)}:\n{indent}    {store}"
+        for offset, store in zip(offsets, stores, strict=True)
+    )
+
+
+def test_offsets_of_an_unrolled_loop_are_proved_by_the_greatest_and_the_least(monkeypatch):
+    goals = []
+    proves = Eliminator.proves
+
+    def counted(search, goal):
+        goals.append(goal)
+        return proves(search, goal)
+
+    monkeypatch.setattr(Eliminator, "proves", counted)
+    monkeypatch.setattr(prover, "_answers", {})
+    assert is_ordered(unrolled(0, 15))
+    few = len(goals)
+    prover._answers.clear()
+    assert is_ordered(unrolled(*range(16)))
+    assert len(goals) == 2 * few
+    assert not is_ordered(unrolled(*range(17)))
+    assert not is_ordered(unrolled(*range(-1, 16)))
+
+
+@pytest.mark.parametrize(
+    ("condition", "expected"),
+    [
+        ("j < 100", True),  # no store needs it
+        ("j * 16 + {} < 64", True),  # each needs its own
+        ("j * 16 + {} < 65", False),
+        ("j < 3", True),  # all need it
+    ],
+)
+def test_conditions_of_an_unrolled_loop_may_be_needed(condition, expected):
+    offsets = range(16) if condition == "j < 100" else range(0, 20, 2)
+    assert is_ordered(unrolled(*offsets, condition=condition)) is expected
+
+
 DISTINCT = """
 @T.prim_func
 def scatter(x: T.handle, p: T.handle, s: T.handle, m: T.int64, nnz: T.int64) -> None:

@@ -8,6 +8,7 @@ but the prover can order them.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from typing import NamedTuple
 
 import msgspec
 from msgspec.structs import replace
@@ -16,7 +17,7 @@ from gossamer_ir.analysis.accesses.buffer_accesses import Access, EnclosingConte
 from gossamer_ir.analysis.axes.axis_facts import known_facts
 from gossamer_ir.analysis.axes.element_numbers import numbers_of
 from gossamer_ir.analysis.proofs.program_point import ProgramPoint
-from gossamer_ir.arith.affine import affine_of
+from gossamer_ir.arith.affine import Affine, affine_of
 from gossamer_ir.arith.nonaffine_bounds import strip_widening
 from gossamer_ir.arith.offsets import load_of_index
 from gossamer_ir.core.build import ONE, add, index_var
@@ -196,11 +197,16 @@ def _weakest_sites(sites: Iterable[_AccessSite]) -> list[_AccessSite]:
 
 def _anonymous(site: _AccessSite) -> tuple[tuple[Expr | None, ...], frozenset[object]]:
     """Return the indices and the assumptions of a site, with the loops around it numbered."""
-    names = [loop.var for loop in site.context.loops]
-    numbered = {name: index_var(str(number)) for number, name in enumerate(names)}
+    numbered = _loop_numbers(site)
     indices = tuple(None if at is None else substitute(at, numbered) for at in site.indices)
     context = _rename_loops(site.context, numbered)
     return indices, context.assumptions()
+
+
+def _loop_numbers(site: _AccessSite) -> dict[str, Var]:
+    """Return variables in place of those of the loops around a site, whatever these are called."""
+    names = [loop.var for loop in site.context.loops]
+    return {name: index_var(str(number)) for number, name in enumerate(names)}
 
 
 def _is_ordered_along(
@@ -210,11 +216,67 @@ def _is_ordered_along(
     them."""
     if _are_in_segments(sites, dimension, point=point, loop=loop):
         return True
-    later = [_in_later_iteration(site, loop) for site in sites]
-    return any(
-        all(_is_apart(site, later, dimension, point=point, falls=falls) for site in sites)
-        for falls in (False, True)
+    for falls in (False, True):
+        last = _extreme_sites(sites, dimension, is_greatest=not falls)
+        first = _extreme_sites(sites, dimension, is_greatest=falls)
+        # Unrolled loops have hundreds of sites, and each is compared with each.
+        pairs = [(last, first)]
+        if any(len(kept) < len(sites) for kept in (last, first)):
+            pairs.append((sites, sites))
+        for earlier, others in pairs:
+            later = [_in_later_iteration(site, loop) for site in others]
+            if all(_is_apart(site, later, dimension, point=point, falls=falls) for site in earlier):
+                return True
+    return False
+
+
+def _extreme_sites(
+    sites: Sequence[_AccessSite], dimension: int, *, is_greatest: bool
+) -> Sequence[_AccessSite]:
+    """Return one for all sites in equal loops whose indices along a dimension differ by constants: that with
+    the greatest index, or the least, and with the conditions that all of them have. If its index is ordered,
+    those of the others are."""
+    groups: dict[object, list[_NumberedSite]] = {}
+    for site in sites:
+        index = site.indices[dimension]
+        if index is None:
+            return sites
+        numbered = _numbered_site(site, index)
+        key = (frozenset(numbered.form.terms.items()), numbered.loops)
+        groups.setdefault(key, []).append(numbered)
+    extreme = max if is_greatest else min
+    return [
+        _with_conditions_of_all(extreme(group, key=lambda each: each.form.constant), group)
+        for group in groups.values()
+    ]
+
+
+class _NumberedSite(NamedTuple):
+    """A site, with its index along a dimension, its loops and its conditions in terms of the numbers of
+    loops."""
+
+    site: _AccessSite
+    form: Affine
+    loops: tuple[For, ...]
+    conditions: tuple[Expr, ...]
+
+
+def _numbered_site(site: _AccessSite, index: Expr) -> _NumberedSite:
+    numbered = _loop_numbers(site)
+    context = _rename_loops(site.context, numbered)
+    loops = tuple(loop for loop in context.loops if loop.var not in context.idle)
+    return _NumberedSite(site, affine_of(substitute(index, numbered)), loops, context.conditions)
+
+
+def _with_conditions_of_all(chosen: _NumberedSite, group: Sequence[_NumberedSite]) -> _AccessSite:
+    common = set(chosen.conditions).intersection(*(each.conditions for each in group))
+    context = chosen.site.context
+    kept = tuple(
+        condition
+        for condition, numbered in zip(context.conditions, chosen.conditions, strict=True)
+        if numbered in common
     )
+    return replace(chosen.site, context=replace(context, conditions=kept))
 
 
 def _are_in_segments(

@@ -23,6 +23,7 @@ from gossamer_ir.dependence.different_elements import are_different_elements
 from gossamer_ir.dependence.disjointness import without_changing
 from gossamer_ir.dependence.independence import are_unshared
 from gossamer_ir.nodes import Atomic, Binary, Expr, For, Function, If, Load, Search, Stmt, Store
+from gossamer_ir.support.identity_cache import memoize_by_identity
 from gossamer_ir.traversal.buffer_uses import buffers_read
 from gossamer_ir.traversal.free_vars import free_vars
 from gossamer_ir.traversal.names import bound_vars
@@ -104,7 +105,7 @@ class OwnElements:
             tuple(in_lane(resolve(expr, self._values), lane) for expr in exprs)
             for exprs in (site.indices, site.conditions)
         )
-        bound = bound_vars(site.loops[:1]) - self._values.keys()
+        bound = _bound_inside(site.loops[0]) - self._values.keys() if site.loops else frozenset()
         return _AccessInstance(site.node, indices, conditions, loops, bound - loops.keys())
 
     def _serial(self, loop: For) -> For:
@@ -157,6 +158,12 @@ class OwnElements:
             # Not the facts of the function: it may write what they are about elsewhere.
             function=replace(self._function, body=(nest,), facts=invariant_facts(self._function)),
         )
+
+
+@memoize_by_identity
+def _bound_inside(loop: For) -> frozenset[str]:
+    """Return the variables that a loop over blocks binds: those of all accesses in it."""
+    return frozenset(bound_vars((loop,)))
 
 
 class _AccessInstance(msgspec.Struct, frozen=True):
