@@ -12,7 +12,7 @@ import msgspec
 import numpy as np
 from scipy import sparse
 
-from gossamer_ir.support.arrays import Array
+from gossamer_support.arrays import Array
 
 Kind: TypeAlias = Literal[
     "graph", "road", "mesh", "circuit", "program", "weights", "blocks", "masks"

@@ -16,7 +16,7 @@ from scipy import sparse
 
 if TYPE_CHECKING:
     # Interpreters of other contenders have no gossamer.
-    from gossamer_ir.support.arrays import Array
+    from gossamer_support.arrays import Array
 
 
 CaseFields: TypeAlias = dict[str, Any]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from importlib import import_module
 
 from benchmarks.part import RunPart
-from gossamer_ir.support.items_by_name import items_by_name
+from gossamer_support.items_by_name import items_by_name
 
 FILES = (
     # First, since the cells say which share of the rooflines they reach.

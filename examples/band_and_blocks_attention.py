@@ -18,8 +18,8 @@ import gossamer as gs
 from examples import block_sparse_attention as blocks
 from examples.block_sparse_attention import LANES, Attention
 from examples.example import Call, Example
-from gossamer_ir.support.arrays import Array
 from gossamer_schedule import ScheduleBuilder
+from gossamer_support.arrays import Array
 
 SCRIPT = """
 @T.prim_func

@@ -18,8 +18,8 @@ from scipy import sparse
 import gossamer as gs
 from examples.example import Call, Example, random_array
 from examples.torch_baseline import torch_call
-from gossamer_ir.support.arrays import Array
 from gossamer_schedule import ScheduleBuilder
+from gossamer_support.arrays import Array
 
 SCRIPT = """
 @T.prim_func

@@ -9,7 +9,7 @@ from scipy import sparse
 
 from benchmarks.matrices import datasets_folder
 from examples.example import UnavailableError
-from gossamer_ir.support.arrays import Array
+from gossamer_support.arrays import Array
 
 
 def load_arrays(name: str) -> dict[str, Array]:

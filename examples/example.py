@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 import msgspec
 import numpy as np
 
-from gossamer_ir.support.arrays import Array
+from gossamer_support.arrays import Array
 
 Call: TypeAlias = Callable[[], Array]
 """Computes the result. Formats were built and kernels compiled before, so it only runs kernels."""

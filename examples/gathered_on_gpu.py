@@ -20,8 +20,8 @@ import gossamer as gs
 from examples.example import Call
 from examples.gathered_products import Gathered
 from gossamer_formats import SparseTensor
-from gossamer_ir.support.arrays import Array
 from gossamer_schedule import ScheduleBuilder
+from gossamer_support.arrays import Array
 
 GROUP_SLOTS = 32
 """The slots of a group in each bucket, so that blocks have as much work."""

@@ -20,8 +20,8 @@ from examples.example import Call
 from gossamer_formats import SparseTensor
 from gossamer_ir import parse_format
 from gossamer_ir.script import print_format
-from gossamer_ir.support.arrays import Array
 from gossamer_schedule import ScheduleBuilder
+from gossamer_support.arrays import Array
 
 FORMAT = parse_format("""
 @T.format

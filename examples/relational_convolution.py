@@ -21,8 +21,8 @@ from examples.datasets import knowledge_graph
 from examples.example import Call, Example, random_array
 from examples.gathered_products import LANES, OPERANDS, TILE, Gathered
 from examples.torch_baseline import torch_call
-from gossamer_ir.support.arrays import Array
 from gossamer_schedule import ScheduleBuilder
+from gossamer_support.arrays import Array
 
 WIDTHS = (1, 2, 4, 8, 16)
 FEATURES = 32

@@ -22,8 +22,8 @@ from examples.example import Call, Example, random_array
 from examples.spmm import BLOCK, GROUP, load_product, padded_rows, random_product
 from examples.torch_baseline import torch_call
 from gossamer_formats import SparseTensor
-from gossamer_ir.support.arrays import Array
 from gossamer_schedule import ScheduleBuilder
+from gossamer_support.arrays import Array
 
 STRIP = 16
 

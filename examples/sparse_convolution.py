@@ -20,7 +20,7 @@ from examples.datasets import voxels
 from examples.example import Call, Example, random_array
 from examples.gathered_products import Gathered
 from examples.torch_baseline import torch_call
-from gossamer_ir.support.arrays import Array
+from gossamer_support.arrays import Array
 
 CHANNELS = (32, 64)
 """Input and output channels."""

@@ -20,8 +20,8 @@ from benchmarks.matrices import MissingMatrixError, load_matrix
 from examples.bound_kernel import bound_kernel
 from examples.example import Call, Example, UnavailableError, random_array
 from examples.torch_baseline import torch_call
-from gossamer_ir.support.arrays import Array
 from gossamer_schedule import ScheduleBuilder
+from gossamer_support.arrays import Array
 
 STRIP, GROUP = 8, 8
 """Rows of a strip of SR-BCRS, and columns of a group."""

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from examples.example import Call, UnavailableError
-from gossamer_ir.support.arrays import Array
+from gossamer_support.arrays import Array
 
 
 def torch_call(prepare: Callable[[Any, Any], Callable[[], Any]]) -> Callable[[Any], Call]:

@@ -18,7 +18,7 @@ from benchmarks.contenders.contender import UnavailableError
 
 if TYPE_CHECKING:
     # Interpreters of other contenders have no gossamer.
-    from gossamer_ir.support.arrays import Array
+    from gossamer_support.arrays import Array
 
 # From mkl_spblas.h: `sparse_operation_t`, `sparse_matrix_type_t`,
 # `sparse_layout_t`, `sparse_index_base_t`.

@@ -18,7 +18,7 @@ from benchmarks.operator_case import OperatorCase
 
 if TYPE_CHECKING:
     # Interpreters of other contenders have no gossamer.
-    from gossamer_ir.support.arrays import Array
+    from gossamer_support.arrays import Array
 
 
 def prepare(case: OperatorCase, threads: int, *flags: str) -> Prepared:

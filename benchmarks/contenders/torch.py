@@ -17,7 +17,7 @@ from benchmarks.operator_case import OperatorCase
 
 if TYPE_CHECKING:
     # Interpreters of other contenders have no gossamer.
-    from gossamer_ir.support.arrays import Array
+    from gossamer_support.arrays import Array
 
 NOT_WRITTEN = 1e30
 """Fills the result of a sampled product before the call, which multiplies it by beta = 0: NaN would stay."""

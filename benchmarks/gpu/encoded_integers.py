@@ -8,7 +8,7 @@ import numpy as np
 
 if TYPE_CHECKING:
     # Interpreters of other contenders have no gossamer.
-    from gossamer_ir.support.arrays import Array
+    from gossamer_support.arrays import Array
 
 UNSIGNED_DTYPES = ("uint8", "uint4")
 

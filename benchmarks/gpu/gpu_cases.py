@@ -12,7 +12,7 @@ from benchmarks.gpu.gpu_contenders import BLOCK_SPMM, MATMUL_24
 from benchmarks.matrices import available, load_matrix
 from benchmarks.operator_case import OperatorCase
 from benchmarks.operators import PROBLEMS
-from gossamer_ir.support.arrays import Array
+from gossamer_support.arrays import Array
 
 GPU_OPS = ("spmm", "sddmm", "spmv", BLOCK_SPMM, MATMUL_24)
 PRODUCT_SIZES = ((4096, 4096, 4096), (8192, 8192, 8192), (8192, 8192, 1024))

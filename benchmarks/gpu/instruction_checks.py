@@ -32,7 +32,7 @@ from gossamer_cuda_mma_sp.n_m.compressed_matrix import CompressedMatrix
 from gossamer_cuda_mma_sp.target.gpu import Gpu, gpu_of
 from gossamer_ir.errors import GossamerError
 from gossamer_ir.interchange.records import Target
-from gossamer_ir.support.arrays import Array
+from gossamer_support.arrays import Array
 
 LANES, ROWS, COLUMNS = 32, 16, 8
 MAX_OPERAND = 4

@@ -43,7 +43,7 @@ from gossamer_cuda_mma_sp.n_m.compress import compress
 from gossamer_cuda_mma_sp.target.gpu import Gpu, gpu_of
 from gossamer_ir.errors import GossamerError
 from gossamer_ir.interchange.records import Target
-from gossamer_ir.support.arrays import Array
+from gossamer_support.arrays import Array
 
 LANES, ROWS = 128, 64
 SPANS = {128: 1, 64: 2, 32: 3, 16: 0}

@@ -27,7 +27,7 @@ from benchmarks.machine.roofline import Roofline
 from benchmarks.operator_case import write_case
 from benchmarks.operators.problem import Problem, Work
 from benchmarks.records import Cell, Figure
-from gossamer_ir.support.arrays import Array
+from gossamer_support.arrays import Array
 
 
 class WrongResultError(Exception):

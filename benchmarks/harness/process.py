@@ -20,7 +20,7 @@ from benchmarks.contenders import CONTENDERS
 from benchmarks.contenders.contender import Contender, UnavailableError
 from benchmarks.machine.meter import cpu_seconds_of
 from benchmarks.operator_case import CaseFields
-from gossamer_ir.support.arrays import Array
+from gossamer_support.arrays import Array
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 END_SECONDS = 5.0

@@ -24,7 +24,7 @@ from benchmarks.operator_case import OperatorCase, read_case
 
 if TYPE_CHECKING:
     # Interpreters of other contenders have no gossamer.
-    from gossamer_ir.support.arrays import Array
+    from gossamer_support.arrays import Array
 
 Request: TypeAlias = dict[str, Any]
 Answer: TypeAlias = dict[str, Any]

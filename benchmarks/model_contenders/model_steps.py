@@ -17,7 +17,7 @@ from benchmarks.models.model_case import ModelCase
 
 if TYPE_CHECKING:
     # Interpreters of other contenders have no gossamer.
-    from gossamer_ir.support.arrays import Array
+    from gossamer_support.arrays import Array
 
 Tensors: TypeAlias = dict[str, Any]
 Forward: TypeAlias = Callable[[], Any]

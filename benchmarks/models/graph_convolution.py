@@ -10,7 +10,7 @@ from scipy import sparse
 
 from benchmarks.matrices import load_matrix
 from benchmarks.models.model_problem import Arrays, ModelProblem, random_arrays
-from gossamer_ir.support.arrays import Array
+from gossamer_support.arrays import Array
 
 NEAR_ZERO = 0.05
 """The distance from 0 within which `bias_between_values` looks for a gap."""

@@ -10,7 +10,7 @@ import numpy as np
 from benchmarks.matrices import load_matrix
 from benchmarks.models.model_case import dense_mask
 from benchmarks.models.model_problem import Arrays, ModelProblem, random_arrays
-from gossamer_ir.support.arrays import Array
+from gossamer_support.arrays import Array
 
 MASKS = ("window_4096", "bigbird_4096")
 HEADS, WIDTH = 8, 64

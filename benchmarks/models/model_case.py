@@ -15,7 +15,7 @@ from scipy import sparse
 
 if TYPE_CHECKING:
     # Interpreters of other contenders have no gossamer.
-    from gossamer_ir.support.arrays import Array
+    from gossamer_support.arrays import Array
 
 TRAINING = "training"
 

@@ -9,7 +9,7 @@ import msgspec
 import numpy as np
 
 from benchmarks.models.model_case import TRAINING, ModelCase
-from gossamer_ir.support.arrays import Array
+from gossamer_support.arrays import Array
 
 MODEL_STEPS = ("inference", TRAINING)
 ALLOWED_MODEL_ERROR = 2e-4

@@ -10,7 +10,7 @@ from scipy import sparse
 
 from benchmarks.matrices import load_matrix
 from benchmarks.models.model_problem import Arrays, ModelProblem, random_arrays
-from gossamer_ir.support.arrays import Array
+from gossamer_support.arrays import Array
 
 BERT_SHAPE = (3072, 768)
 BERT = {f"bert_{percent}": 1 - percent / 100 for percent in (80, 90, 95)}

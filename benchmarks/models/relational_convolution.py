@@ -9,7 +9,7 @@ from scipy import sparse
 
 from benchmarks.matrices import load_arrays_of
 from benchmarks.models.model_problem import Arrays, ModelProblem, random_arrays
-from gossamer_ir.support.arrays import Array
+from gossamer_support.arrays import Array
 
 GRAPHS = ("kg_aifb", "kg_fb15k237")
 CHANNELS = 32

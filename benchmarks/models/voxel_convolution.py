@@ -11,7 +11,7 @@ import numpy as np
 
 from benchmarks.matrices import load_arrays_of
 from benchmarks.models.model_problem import Arrays, ModelProblem, random_arrays
-from gossamer_ir.support.arrays import Array
+from gossamer_support.arrays import Array
 
 SCANS = ("pc_spconv_lidar_10cm",)
 CHANNELS = (32, 64)

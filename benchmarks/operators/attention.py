@@ -14,7 +14,7 @@ from benchmarks.matrices import IN_CSR, MASKS
 from benchmarks.operators.problem import Problem
 from gossamer.cli.comparison.baselines.attention import attention_bound, prepare_attention
 from gossamer.cli.comparison.baselines.baseline import RoundingBound
-from gossamer_ir.support.arrays import Array
+from gossamer_support.arrays import Array
 
 
 class Attention(Problem):

@@ -15,7 +15,7 @@ from scipy import sparse
 
 from benchmarks.matrices import BenchmarkMatrix
 from benchmarks.operator_case import OperatorCase
-from gossamer_ir.support.arrays import Array
+from gossamer_support.arrays import Array
 
 Marker: TypeAlias = Literal["circle", "triangle", "square", "pentagon", "diamond"]
 ELEMENTS_AT_ONCE = 1 << 18

@@ -11,7 +11,7 @@ from scipy import sparse
 from benchmarks.matrices import IN_CSR
 from benchmarks.operators.problem import Problem
 from gossamer.cli.comparison.baselines.sddmm import prepare_sddmm
-from gossamer_ir.support.arrays import Array
+from gossamer_support.arrays import Array
 
 
 class Sddmm(Problem):

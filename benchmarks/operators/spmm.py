@@ -9,7 +9,7 @@ from scipy import sparse
 
 from benchmarks.matrices import IN_CSR
 from benchmarks.operators.problem import Marker, Problem
-from gossamer_ir.support.arrays import Array
+from gossamer_support.arrays import Array
 
 
 class Spmm(Problem):

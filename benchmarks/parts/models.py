@@ -26,7 +26,7 @@ from benchmarks.models.model_problem import ALLOWED_MODEL_ERROR, ModelProblem, r
 from benchmarks.models.model_problems import Model, chosen_models
 from benchmarks.part import PartError, RunPart, Series
 from benchmarks.text_tables import Sheet
-from gossamer_ir.support.arrays import Array
+from gossamer_support.arrays import Array
 
 THREADS = 2
 SECONDS_PER_PROBLEM = 12.0

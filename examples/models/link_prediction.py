@@ -19,7 +19,7 @@ import numpy as np
 import torch
 
 from examples.datasets import load_arrays
-from gossamer_ir.support.arrays import Array
+from gossamer_support.arrays import Array
 from gossamer_torch.nn import RGCNConv, relation_pairs
 
 WIDTH = 64

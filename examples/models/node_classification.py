@@ -19,7 +19,7 @@ import numpy as np
 import torch
 
 import gossamer_torch as gt
-from gossamer_ir.support.arrays import Array
+from gossamer_support.arrays import Array
 
 HIDDEN = 16
 DROPOUT = 0.5

@@ -16,7 +16,6 @@ from gossamer_formats import format_named, from_scipy
 from gossamer_formats.descriptions.row_groups import row_groups
 from gossamer_formats.descriptions.sell import sell
 from gossamer_ir.script import parse_module
-from gossamer_ir.support.message_texts import amount
 from gossamer_ir.transform.specialize import specialize
 from gossamer_machine import Machine
 from gossamer_machine.schedule_policy.csr_form import CsrForm, csr_form
@@ -24,6 +23,7 @@ from gossamer_machine.schedule_policy.feature_tiles import max_group_vectors, nu
 from gossamer_machine.schedule_policy.gathered_rows import row_loads
 from gossamer_schedule.rules import schedule_report
 from gossamer_schedule.rules.decisions.gather_tiling import tiles_of
+from gossamer_support.message_texts import amount
 from gossamer_testkit import script
 from gossamer_tune.properties.matrix_properties import (
     GROUP_HEIGHTS,

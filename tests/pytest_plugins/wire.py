@@ -28,8 +28,8 @@ from gossamer_backend.artifact import Artifact
 from gossamer_ir.interchange.records import Record, Schedule, Step
 from gossamer_ir.interchange.serialization import dumps, dumps_record, loads, loads_record
 from gossamer_ir.nodes import FormatDescription, Module, Node
-from gossamer_ir.support.identity_cache import memoize_by_identity
 from gossamer_machine import Machine
+from gossamer_support.identity_cache import memoize_by_identity
 
 
 @dataclass(frozen=True)

@@ -17,18 +17,31 @@ from tests.conventions.syntax_trees import nodes_of, tree_of
 pytestmark = pytest.mark.unserialized
 
 MAY_NEED = {
-    "gossamer-ir": set(),
-    "gossamer-machine": {"gossamer-ir"},
-    "gossamer-formats": {"gossamer-ir", "gossamer-machine"},
-    "gossamer-schedule": {"gossamer-ir", "gossamer-machine"},
-    "gossamer-lower": {"gossamer-ir", "gossamer-machine"},
-    "gossamer-backend": {"gossamer-ir", "gossamer-machine"},
-    "gossamer-llvm": {"gossamer-ir", "gossamer-machine"},
-    "gossamer-testkit": {"gossamer-ir", "gossamer-machine", "gossamer-backend", "gossamer-formats"},
-    "gossamer-tune": {"gossamer-ir", "gossamer-machine"},
-    "gossamer-host-runtime": {"gossamer-ir", "gossamer-backend", "gossamer-llvm"},
-    "gossamer-emulation": {"gossamer-ir", "gossamer-backend"},
+    "gossamer-support": set(),
+    "gossamer-ir": {"gossamer-support"},
+    "gossamer-machine": {"gossamer-support", "gossamer-ir"},
+    "gossamer-formats": {"gossamer-support", "gossamer-ir", "gossamer-machine"},
+    "gossamer-schedule": {"gossamer-support", "gossamer-ir", "gossamer-machine"},
+    "gossamer-lower": {"gossamer-support", "gossamer-ir", "gossamer-machine"},
+    "gossamer-backend": {"gossamer-support", "gossamer-ir", "gossamer-machine"},
+    "gossamer-llvm": {"gossamer-support", "gossamer-ir", "gossamer-machine"},
+    "gossamer-testkit": {
+        "gossamer-support",
+        "gossamer-ir",
+        "gossamer-machine",
+        "gossamer-backend",
+        "gossamer-formats",
+    },
+    "gossamer-tune": {"gossamer-support", "gossamer-ir", "gossamer-machine"},
+    "gossamer-host-runtime": {
+        "gossamer-support",
+        "gossamer-ir",
+        "gossamer-backend",
+        "gossamer-llvm",
+    },
+    "gossamer-emulation": {"gossamer-support", "gossamer-ir", "gossamer-backend"},
     "gossamer-generic-cpu": {
+        "gossamer-support",
         "gossamer-ir",
         "gossamer-machine",
         "gossamer-backend",
@@ -37,6 +50,7 @@ MAY_NEED = {
         "gossamer-emulation",
     },
     "gossamer-cuda-mma-sp": {
+        "gossamer-support",
         "gossamer-ir",
         "gossamer-machine",
         "gossamer-backend",
@@ -44,6 +58,7 @@ MAY_NEED = {
         "gossamer-lower",
     },
     "gossamer": {
+        "gossamer-support",
         "gossamer-ir",
         "gossamer-machine",
         "gossamer-formats",
@@ -53,6 +68,7 @@ MAY_NEED = {
         "gossamer-tune",
     },
     "gossamer-torch": {
+        "gossamer-support",
         "gossamer-ir",
         "gossamer-backend",
         "gossamer-formats",
@@ -61,6 +77,7 @@ MAY_NEED = {
         "gossamer",
     },
     "gossamer-llvm-sve": {
+        "gossamer-support",
         "gossamer-ir",
         "gossamer-machine",
         "gossamer-backend",
@@ -212,7 +229,7 @@ def test_private_names_of_other_distributions_are_not_used(distribution, tmp_pat
     }
     allowed = {
         "gossamer_host_runtime/native_target.py": {"llvm.ffi.lib._lock"},  # the reason is there
-        "gossamer_ir/support/fork.py": {"sys._current_frames"},  # documented
+        "gossamer_support/fork.py": {"sys._current_frames"},  # documented
         "gossamer_torch/func_transforms.py": {  # the reason is there
             "torch._C",
             "torch._C._DisableFuncTorch",

@@ -21,7 +21,7 @@ from gossamer_formats.description_sizes import evaluate
 from gossamer_formats.storage import Storage, values_handle
 from gossamer_ir.core.axis_kinds import indices_of, indptr_of, width_of
 from gossamer_ir.nodes import Axis
-from gossamer_ir.support.items_by_name import items_by_name
+from gossamer_support.items_by_name import items_by_name
 from tools.drawing.svg import CELL, GAP, MARGIN, BoxContent, box, drawing, text
 
 LETTER = 8

@@ -9,7 +9,7 @@ from typing import TypeAlias
 import numpy as np
 
 from gossamer_ir.core.dtypes import VSCALE_UNIT_BITS, vscale_factor
-from gossamer_ir.support.message_texts import amount
+from gossamer_support.message_texts import amount
 from tools.drawing.svg import CELL, GAP, MARGIN, BoxContent, box, drawing, text
 
 LABEL = 210

@@ -18,7 +18,7 @@ from tools import ROOT
 
 _EXPORTS = re.compile(r"__all__ = \[.*?\]\n", re.DOTALL)
 _HOMES = re.compile(r"_HOMES = \{.*?\}\n", re.DOTALL)
-_LAZY = "gossamer_ir.support.lazy_exports"
+_LAZY = "gossamer_support.lazy_exports"
 
 
 def files() -> dict[Path, str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from gossamer_ir.plugins.groups import PLUGIN_GROUPS
+from gossamer_support.plugins.groups import PLUGIN_GROUPS
 from tools import ROOT, with_table
 
 DOCUMENT = ROOT / "docs/plugins.md"

@@ -20,7 +20,7 @@ from benchmarks.operator_case import OPERAND_OFFSET, aligned_copy
 from gossamer.operator_calls.prepared_formats.chosen_format import PreparedMatrix, in_format
 from gossamer.operators import operator_named
 from gossamer_formats import SparseTensor
-from gossamer_ir.support.arrays import Array
+from gossamer_support.arrays import Array
 from gossamer_tune import Estimate, MatrixProperties, properties_of
 from gossamer_tune.model.vector_products.sliced_diagonals_times_vector import DIAGONAL_HEIGHT
 

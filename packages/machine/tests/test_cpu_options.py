@@ -4,8 +4,8 @@ import pytest
 
 from gossamer_ir.errors import ArgumentError
 from gossamer_ir.interchange.records import Target
-from gossamer_ir.support.items_by_name import items_by_name
 from gossamer_machine.cpu_options import CPU_OPTIONS, option_value_error, require_options
+from gossamer_support.items_by_name import items_by_name
 
 MODEL = items_by_name(CPU_OPTIONS)
 

@@ -8,7 +8,7 @@ import msgspec
 
 from gossamer_ir.errors import ArgumentError
 from gossamer_ir.interchange.records import Signature, Target
-from gossamer_ir.support.message_texts import amount
+from gossamer_support.message_texts import amount
 
 
 class Artifact(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

@@ -27,7 +27,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gossamer_ir.support.lazy_exports import lazy_exports
+from gossamer_support.lazy_exports import lazy_exports
 
 if TYPE_CHECKING:
     from gossamer_backend.arguments.argument_checker import ArgumentChecker, MatchedArguments

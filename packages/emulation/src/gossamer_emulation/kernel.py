@@ -20,8 +20,8 @@ from gossamer_emulation.emulator import (
 )
 from gossamer_ir.errors import ArgumentError
 from gossamer_ir.interchange.records import ScalarParam, Signature
-from gossamer_ir.support.arrays import Array
-from gossamer_ir.support.typed_calls import typed
+from gossamer_support.arrays import Array
+from gossamer_support.typed_calls import typed
 
 
 @typed
@@ -38,7 +38,7 @@ def emulated_kernel(artifact: Artifact, machine: EmulatedMachine) -> NativeKerne
     >>> emulated_kernel(artifact, EmulatedMachine(RISCV64._replace(emulator="qemu-of-nothing"), "rv64"))
     Traceback (most recent call last):
     ...
-    gossamer_ir.errors.ArgumentError: The kernel 'twice' cannot run here: Emulation needs qemu-of-nothing...
+    gossamer_support.errors.ArgumentError: The kernel 'twice' cannot run here: Emulation needs qemu-of-...
     """
     _require_programs(artifact.signature, machine.architecture)
     _require_parameters(artifact.signature, machine.architecture)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gossamer_ir.support.lazy_exports import lazy_exports
+from gossamer_support.lazy_exports import lazy_exports
 
 if TYPE_CHECKING:
     from gossamer_formats.checks.index_checks import require_valid_indices, require_valid_indptr
@@ -36,10 +36,10 @@ if TYPE_CHECKING:
     from gossamer_formats.tensors.sparse_tensor import SparseTensor
     from gossamer_formats.tensors.torch_conversion import from_torch, to_torch
     from gossamer_ir.facts.index_arrays import FactChecker
-    from gossamer_ir.support.arrays import Array
+    from gossamer_support.arrays import Array
 
 _HOMES = {
-    "Array": "gossamer_ir.support.arrays",
+    "Array": "gossamer_support.arrays",
     "ComposableFormat": "gossamer_formats.decomposition.composable_format",
     "Conversion": "gossamer_formats.tensors.convert",
     "DeclaredSizes": "gossamer_formats.io.declared_sizes",

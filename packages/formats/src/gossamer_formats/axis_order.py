@@ -11,7 +11,7 @@ from gossamer_formats.description_sizes import MAX_FORMATS
 from gossamer_ir.core.axis_kinds import is_varied, with_declared_order
 from gossamer_ir.errors import UnsupportedError
 from gossamer_ir.nodes import Axis, FormatDescription
-from gossamer_ir.support.items_by_name import items_by_name
+from gossamer_support.items_by_name import items_by_name
 
 
 @lru_cache(maxsize=MAX_FORMATS)
@@ -43,7 +43,7 @@ def axes_between(by_name: Mapping[str, Axis], above: Axis, below: Axis) -> list[
     """Return the names of the axes between an axis and one below it, from the outermost.
 
     >>> from gossamer_formats.descriptions.csf import csf
-    >>> from gossamer_ir.support.items_by_name import items_by_name
+    >>> from gossamer_support.items_by_name import items_by_name
     >>> axes = items_by_name(csf(ndim=4).axes)
     >>> names = list(axes)
     >>> axes_between(axes, axes[names[0]], axes[names[-1]]) == names[1:-1]

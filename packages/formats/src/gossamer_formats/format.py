@@ -9,7 +9,7 @@ import msgspec
 
 from gossamer_ir.errors import InternalError
 from gossamer_ir.nodes import FormatDescription
-from gossamer_ir.support.arrays import Array
+from gossamer_support.arrays import Array
 
 ContentsOrder: TypeAlias = Callable[[Array, Mapping[str, int]], Array]
 """Determines the order of an index array. Takes the number of elements for each possible value, and the

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from gossamer_ir.support.arrays import Array
+from gossamer_support.arrays import Array
 
 UNSTORED = -1
 """The entry of a permutation for a value that fills a slot without an element."""

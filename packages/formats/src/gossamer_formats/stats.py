@@ -7,8 +7,8 @@ from msgspec.structs import replace
 
 from gossamer_formats.storage import Storage, value_count
 from gossamer_ir.interchange.records import Stats
-from gossamer_ir.support.arrays import Array
-from gossamer_ir.support.typed_calls import typed
+from gossamer_support.arrays import Array
+from gossamer_support.typed_calls import typed
 
 SAMPLED_ROWS = 256
 """Number of rows that are compared with the rows before: the share of equal ones is estimated to 3 %."""

@@ -12,8 +12,8 @@ from gossamer_formats.description_sizes import MAX_FORMATS, evaluate, evaluated_
 from gossamer_formats.value_dtypes import converted_values
 from gossamer_ir.core.axis_kinds import indptr_of, width_of
 from gossamer_ir.nodes import FormatDescription
-from gossamer_ir.support.arrays import Array
-from gossamer_ir.support.items_by_name import items_by_name
+from gossamer_support.arrays import Array
+from gossamer_support.items_by_name import items_by_name
 
 
 class Storage(NamedTuple):

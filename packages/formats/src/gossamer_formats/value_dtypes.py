@@ -9,7 +9,7 @@ import numpy as np
 
 from gossamer_ir.core.dtypes import SCALARS
 from gossamer_ir.core.encodings import ENCODINGS
-from gossamer_ir.support.arrays import Array
+from gossamer_support.arrays import Array
 
 VALUE_DTYPES = ("float32", "float64", "float16", "bfloat16", "int8")
 

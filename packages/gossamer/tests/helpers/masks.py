@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from gossamer_ir.support.arrays import Array
+from gossamer_support.arrays import Array
 
 KINDS = [("float32", "int32"), ("float64", "int64")]
 """Dtypes of values and of index arrays."""

@@ -19,10 +19,10 @@ from gossamer_ir.interpret.interpreter_errors import InterpreterError
 from gossamer_ir.interpret.program import InterpretedKernel
 from gossamer_ir.nodes import Guard, Module
 from gossamer_ir.script import parse_module
-from gossamer_ir.support.arrays import Array
 from gossamer_ir.transform.retype_module import retype_module
 from gossamer_ir.transform.specialize import specialize
 from gossamer_ir.traversal.walk import walk
+from gossamer_support.arrays import Array
 from gossamer_testkit import script
 
 Arguments: TypeAlias = Mapping[str, Any]

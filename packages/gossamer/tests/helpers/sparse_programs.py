@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gossamer_ir.support.arrays import Array
+from gossamer_support.arrays import Array
 
 
 class Matrix(NamedTuple):

@@ -13,7 +13,7 @@ from gossamer_formats import from_scipy
 from gossamer_formats.registry.formats import FORMATS
 from gossamer_formats.registry.operators import OPERATORS, operator_names, operator_of
 from gossamer_ir.errors import ArgumentError, PluginError
-from gossamer_ir.plugins.installed_distributions import installed_entry_points
+from gossamer_support.plugins.installed_distributions import installed_entry_points
 from gossamer_testkit.matrices.oracles import spmv
 
 PLUGIN = """

@@ -20,7 +20,7 @@ for _ in range(int(sys.argv[2])):
     getattr(gossamer, sys.argv[1])(matrix, *operands[sys.argv[1]])
 print(json.dumps([name for name in sys.modules if name.startswith("gossamer")]))
 """
-MAX_MODULES = {"spmm": 587, "attention": 609}
+MAX_MODULES = {"spmm": 589, "attention": 611}
 """The modules of the project that a call with nothing cached may import. Each takes a quarter of a
 millisecond: raise a limit only for modules that the call needs."""
 OTHERS = (

@@ -5,7 +5,7 @@ from __future__ import annotations
 from gossamer_backend.plugin_api import KERNEL_SYMBOL, Artifact, NativeKernel
 from gossamer_host_runtime.loading.loader import load_object
 from gossamer_host_runtime.parallel.threads import parallelism_of, signal_exception
-from gossamer_ir.support.typed_calls import typed
+from gossamer_support.typed_calls import typed
 
 
 @typed

@@ -8,8 +8,8 @@ from functools import cache
 import llvmlite.binding as llvm
 
 from gossamer_host_runtime.detection.llvm_cpu import Cpu
-from gossamer_ir.support.fork import compiling
-from gossamer_ir.support.typed_calls import typed
+from gossamer_support.fork import compiling
+from gossamer_support.typed_calls import typed
 
 # `-O2`, the default of LLVM.
 CODEGEN_LEVEL = 2

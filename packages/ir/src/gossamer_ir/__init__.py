@@ -10,8 +10,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import gossamer_ir.support.fork  # noqa: F401  (from here on, forks wait for imports)
-from gossamer_ir.support.lazy_exports import lazy_exports
+from gossamer_support.lazy_exports import lazy_exports
 
 if TYPE_CHECKING:
     from gossamer_ir.interchange.scratch_layout import scratch_layout

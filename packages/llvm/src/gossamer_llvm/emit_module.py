@@ -11,7 +11,6 @@ from gossamer_ir.errors import UnsupportedError
 from gossamer_ir.facts.fact_index import fact_index
 from gossamer_ir.interchange.kernel_abi import KERNEL_SYMBOL
 from gossamer_ir.nodes import Buffer, Function, Module, Param, Store
-from gossamer_ir.support.typed_calls import typed
 from gossamer_ir.traversal.node_index import nodes_of_type
 from gossamer_llvm.dispatch import EXPR_EMITTERS, STMT_EMITTERS
 from gossamer_llvm.emitter.function_emitter import (
@@ -29,6 +28,7 @@ from gossamer_llvm.emitter.operands import BufferAddress, Value
 from gossamer_llvm.emitter.types import in_llvm_units, value_type
 from gossamer_llvm.memory.unread_lanes import stores_of_unread_lanes
 from gossamer_llvm.target_info import CODE_ALIGNMENT, TargetInfo
+from gossamer_support.typed_calls import typed
 
 
 @typed

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gossamer_ir.support.lazy_exports import lazy_exports
+from gossamer_support.lazy_exports import lazy_exports
 
 if TYPE_CHECKING:
     from gossamer_lower.bounds_checks.report import BoundsCheck, bounds_checks_of

@@ -16,11 +16,11 @@ from msgspec.structs import replace
 from gossamer_ir.analysis.statements.software_pipelining import without_stale_pipelines
 from gossamer_ir.errors import ArgumentError, InternalError
 from gossamer_ir.nodes import For, Function, Module, StageName
-from gossamer_ir.support.message_texts import either
-from gossamer_ir.support.typed_calls import typed
 from gossamer_ir.traversal.walk import every_stmt
 from gossamer_ir.verify import diagnostics
 from gossamer_lower.constructs import has_construct
+from gossamer_support.message_texts import either
+from gossamer_support.typed_calls import typed
 
 P = ParamSpec("P")
 _NONE: Mapping[str, str] = MappingProxyType({})
@@ -68,7 +68,7 @@ class PassRecord(msgspec.Struct, frozen=True, kw_only=True):
         >>> record.require_postconditions(unrolled)  # doctest: +ELLIPSIS
         Traceback (most recent call last):
         ...
-        gossamer_ir.errors.InternalError: The pass 'unroll_loops' returned a wrong module: ...
+        gossamer_support.errors.InternalError: The pass 'unroll_loops' returned a wrong module: ...
         """
         wrong = [f"{diagnostic.message} [{diagnostic.code}]" for diagnostic in diagnostics(result)]
         wrong += [
@@ -169,7 +169,7 @@ def listed_records(passes: Iterable[object]) -> tuple[PassRecord, ...]:
     >>> listed_records([len])
     Traceback (most recent call last):
     ...
-    gossamer_ir.errors.InternalError: 'len' is listed as a pass, but has no decorator `lowering_pass`
+    gossamer_support.errors.InternalError: 'len' is listed as a pass, but has no decorator `lowering_pass`
     """
     return tuple(map(listed_record, passes))
 

@@ -13,8 +13,8 @@ from typing import get_args
 
 from gossamer_ir.errors import InternalError
 from gossamer_ir.nodes import StageName
-from gossamer_ir.support.declared_order import misplacements
 from gossamer_lower.lowering_pass import PassRecord, PipelineName
+from gossamer_support.declared_order import misplacements
 
 
 def require_order(records: Sequence[PassRecord]) -> None:
@@ -27,8 +27,8 @@ def require_order(records: Sequence[PassRecord]) -> None:
     ... # doctest: +ELLIPSIS, +NORMALIZE_WHITESPACE
     Traceback (most recent call last):
     ...
-    gossamer_ir.errors.InternalError: The pass 'peel_remainder' is listed after 'unroll_loops', but must run
-    before it: it tests the bound of a loop that is not unrolled yet
+    gossamer_support.errors.InternalError: The pass 'peel_remainder' is listed after 'unroll_loops', but must
+    run before it: it tests the bound of a loop that is not unrolled yet
     """
     for wrong in (
         *_wrong_neighbors(records),

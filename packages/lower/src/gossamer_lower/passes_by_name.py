@@ -10,13 +10,13 @@ import msgspec
 
 from gossamer_ir.errors import ArgumentError
 from gossamer_ir.nodes import Module
-from gossamer_ir.support.items_by_name import items_by_name
 from gossamer_lower.constructs import has_construct
 from gossamer_lower.lowering_pass import PassRecord, listed_records, require_stage
 from gossamer_lower.passes import LANGUAGE_PASSES, PASS_RECORDS
 from gossamer_lower.pipelines.bounds_check_flat import bounds_check_flat
 from gossamer_lower.pipelines.lower_to_device import lower_to_device
 from gossamer_lower.pipelines.lower_to_flat import lower_to_flat
+from gossamer_support.items_by_name import items_by_name
 
 COMPOSED_PASSES = listed_records((lower_to_flat, lower_to_device, bounds_check_flat))
 """Passes made of those of `passes.py`, which can therefore not be in that list themselves."""

@@ -13,8 +13,8 @@ import msgspec
 
 from gossamer_ir.core.dtypes import VSCALE_UNIT_BITS, DType
 from gossamer_ir.interchange.records import Target
-from gossamer_ir.support.typed_calls import typed
 from gossamer_machine.cpu_options import CPU_OPTIONS, NATIVE_VSCALE, NO_VSCALE, GatherSpeed
+from gossamer_support.typed_calls import typed
 
 
 class Grid(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

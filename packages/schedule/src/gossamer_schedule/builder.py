@@ -9,7 +9,6 @@ from msgspec.structs import replace
 
 from gossamer_ir.interchange.records import Intrinsic, Schedule, Step, Trace
 from gossamer_ir.nodes import Module
-from gossamer_ir.support.message_texts import amount
 from gossamer_schedule.cursor.handles import StmtHandle
 from gossamer_schedule.cursor.name_queries import (
     get_blocks,
@@ -31,6 +30,7 @@ from gossamer_schedule.trace.fluent_primitives import Fluent
 from gossamer_schedule.trace.replay import apply
 from gossamer_schedule.trace.stage_lowering import lower_stage, require_lowers
 from gossamer_schedule.trace.unknown_names import unknown_name_error
+from gossamer_support.message_texts import amount
 
 
 class ScheduleBuilder(Fluent):

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from gossamer_ir.errors import Place, ScheduleError
 from gossamer_ir.nodes import Expr
-from gossamer_ir.support import message_texts
+from gossamer_support import message_texts
 
 
 def schedule_error(

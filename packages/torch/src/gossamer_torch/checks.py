@@ -10,7 +10,7 @@ from torch.autograd.forward_ad import unpack_dual
 
 from gossamer_formats.internal_api import VALUE_DTYPES
 from gossamer_ir.errors import ArgumentError
-from gossamer_ir.support.message_texts import either
+from gossamer_support.message_texts import either
 from gossamer_torch.devices import DEVICE_TYPES, required_target
 
 INDEX_TENSOR_DTYPES = (torch.int32, torch.int64)

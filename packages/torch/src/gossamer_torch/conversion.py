@@ -10,7 +10,7 @@ import torch
 from gossamer_formats import Decomposition, SparseTensor, to_torch
 from gossamer_formats.internal_api import replace_values
 from gossamer_ir.errors import ArgumentError
-from gossamer_ir.support.typed_calls import typed
+from gossamer_support.typed_calls import typed
 from gossamer_torch.checks import (
     INDEX_TENSOR_DTYPES,
     require_dense,

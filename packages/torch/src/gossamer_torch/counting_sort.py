@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 import scipy.sparse
 
-from gossamer_ir.support.arrays import Array
+from gossamer_support.arrays import Array
 
 
 class CountedOrder(NamedTuple):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 
 from gossamer_formats.internal_api import NUMPY_DTYPES
-from gossamer_ir.support.arrays import Array
+from gossamer_support.arrays import Array
 
 
 def shared_array(tensor: torch.Tensor) -> Array:

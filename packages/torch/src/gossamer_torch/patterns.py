@@ -9,7 +9,7 @@ import torch
 
 from gossamer_formats import Decomposition, SparseTensor, from_arrays
 from gossamer_formats.internal_api import replace_values, value_array_dtype
-from gossamer_ir.support.arrays import Array
+from gossamer_support.arrays import Array
 from gossamer_torch.counting_sort import counting_order
 from gossamer_torch.kept_results import ResultKey
 from gossamer_torch.numpy_views import dtype_name_of, shared_array

@@ -6,7 +6,7 @@ from typing import Any
 
 import torch
 
-from gossamer_ir.support.typed_calls import typed
+from gossamer_support.typed_calls import typed
 from gossamer_torch.checks import require_index_tensors, require_matrix_shape, require_value_tensor
 from gossamer_torch.custom_ops.index_tensors import checked_indices
 from gossamer_torch.custom_ops.row_reductions import reduce_rows

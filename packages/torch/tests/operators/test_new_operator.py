@@ -9,7 +9,7 @@ from torch.autograd import gradcheck
 
 import gossamer_torch as gt
 from gossamer_ir.errors import ArgumentError
-from gossamer_ir.support.typed_calls import typed
+from gossamer_support.typed_calls import typed
 from gossamer_torch.checks import require_dense, require_one_dtype, require_tensor_shape
 from gossamer_torch.conversion import SparseOperand, to_sparse_matrix
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gossamer_ir.support.lazy_exports import lazy_exports
+from gossamer_support.lazy_exports import lazy_exports
 
 if TYPE_CHECKING:
     from gossamer_tune.cost_models import COST_MODELS

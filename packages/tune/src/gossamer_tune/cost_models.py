@@ -14,8 +14,8 @@ from functools import partial
 from math import isfinite
 from typing import Any, TypeAlias
 
-from gossamer_ir.plugins import groups
-from gossamer_ir.plugins.named_objects import NamedObjects
+from gossamer_support.plugins import groups
+from gossamer_support.plugins.named_objects import NamedObjects
 from gossamer_tune.model.blocks_times_dense import blocks_times_dense
 from gossamer_tune.model.csr_times_dense import csr_times_dense
 from gossamer_tune.model.estimate import Estimate

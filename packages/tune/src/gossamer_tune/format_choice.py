@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
-from gossamer_ir.support.typed_calls import typed
+from gossamer_support.typed_calls import typed
 from gossamer_tune.cost_models import estimates_of
 from gossamer_tune.model.estimate import Estimate
 from gossamer_tune.model.workload import Workload

@@ -31,9 +31,9 @@ from gossamer_ir import scratch_layout, signature_of
 from gossamer_ir.errors import ArgumentError, UnsupportedError
 from gossamer_ir.interchange.records import Signature, Target
 from gossamer_ir.nodes import Module
-from gossamer_ir.support.arrays import Array
 from gossamer_llvm import EMITTED_CAPABILITIES
 from gossamer_machine import Machine
+from gossamer_support.arrays import Array
 
 if TYPE_CHECKING:
     import numpy as np

@@ -15,12 +15,12 @@ from gossamer_ir import signature_of
 from gossamer_ir.errors import ArgumentError
 from gossamer_ir.interchange.records import Target
 from gossamer_ir.nodes import Module
-from gossamer_ir.support.typed_calls import typed
 from gossamer_llvm import EMITTED_CAPABILITIES
 from gossamer_llvm_sve.machine import cpu_of, explicit_target, machine_of_cpu
 from gossamer_llvm_sve.native import reason_against_native
 from gossamer_llvm_sve.vector_extension import VectorExtension
 from gossamer_machine import Machine
+from gossamer_support.typed_calls import typed
 
 _VERSIONED = ("gossamer-llvm-sve", "gossamer-llvm", "llvmlite")
 

@@ -23,10 +23,10 @@ from gossamer_ir.errors import ArgumentError, InternalError
 from gossamer_ir.facts.index_arrays import FactChecker
 from gossamer_ir.interchange.records import BufferParam, Signature
 from gossamer_ir.nodes import Expr
-from gossamer_ir.support.arrays import Array
-from gossamer_ir.support.items_by_name import items_by_name
-from gossamer_ir.support.message_texts import amount
 from gossamer_ir.traversal.free_vars import free_vars
+from gossamer_support.arrays import Array
+from gossamer_support.items_by_name import items_by_name
+from gossamer_support.message_texts import amount
 
 
 class Exporter(Protocol):

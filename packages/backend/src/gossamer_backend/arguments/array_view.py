@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 
 from gossamer_backend.arguments.device import HOST, Device
-from gossamer_ir.support.arrays import Array
+from gossamer_support.arrays import Array
 
 ElementType: TypeAlias = "np.dtype[Any] | str"
 """A dtype of NumPy, or the name of one that NumPy lacks."""

@@ -15,7 +15,7 @@ from gossamer_ir.facts.fact_violations import (
     require_checks,
 )
 from gossamer_ir.nodes import Fact, Relation
-from gossamer_ir.support.arrays import Array
+from gossamer_support.arrays import Array
 
 _CODES = {
     "range": "kernel.range",

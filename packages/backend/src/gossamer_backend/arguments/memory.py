@@ -6,7 +6,7 @@ from typing import Protocol
 
 from gossamer_backend.arguments.array_view import ArrayView
 from gossamer_backend.arguments.device import HOST, Device
-from gossamer_ir.support.arrays import Array
+from gossamer_support.arrays import Array
 
 
 class Memory(Protocol):

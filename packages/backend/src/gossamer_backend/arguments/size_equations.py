@@ -12,9 +12,9 @@ from gossamer_ir.arith.affine import affine_of
 from gossamer_ir.arith.evaluate_integer import NotArithmeticError, evaluate_integer
 from gossamer_ir.errors import ArgumentError, UnsupportedError
 from gossamer_ir.nodes import Cast, Expr, Node, Var
-from gossamer_ir.support.arrays import Array
-from gossamer_ir.support.message_texts import amount
 from gossamer_ir.traversal.rewrite import rewrite
+from gossamer_support.arrays import Array
+from gossamer_support.message_texts import amount
 
 Scalars: TypeAlias = Mapping[str, int | float | bool]
 

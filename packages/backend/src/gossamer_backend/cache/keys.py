@@ -14,8 +14,8 @@ from gossamer_ir.interchange.kernel_abi import ABI_VERSION
 from gossamer_ir.interchange.records import Schedule, Stats, Target
 from gossamer_ir.interchange.serialization import dumps, dumps_record
 from gossamer_ir.nodes import Module
-from gossamer_ir.support.typed_calls import typed
 from gossamer_machine.machine import Machine
+from gossamer_support.typed_calls import typed
 
 
 @typed

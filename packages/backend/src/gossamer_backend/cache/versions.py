@@ -9,12 +9,12 @@ import os
 from collections.abc import Iterable, Iterator
 from functools import cache
 
-from gossamer_ir.plugins.installed_distributions import (
+from gossamer_support.plugins.installed_distributions import (
     EntryPoint,
     InstalledDistribution,
     installed_distribution,
 )
-from gossamer_ir.support.typed_calls import typed
+from gossamer_support.typed_calls import typed
 
 
 @typed

@@ -25,8 +25,8 @@ from gossamer_backend.call.plan_source import (
 )
 from gossamer_ir.errors import ArgumentError
 from gossamer_ir.interchange.records import BufferParam, Signature
-from gossamer_ir.support.arrays import Array
-from gossamer_ir.support.items_by_name import items_by_name
+from gossamer_support.arrays import Array
+from gossamer_support.items_by_name import items_by_name
 
 
 class JointPlan:

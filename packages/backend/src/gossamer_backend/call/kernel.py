@@ -14,7 +14,7 @@ from gossamer_backend.artifact import Artifact
 from gossamer_backend.call.context import CallContext
 from gossamer_ir.facts.index_arrays import FactChecker
 from gossamer_ir.interchange.records import Signature
-from gossamer_ir.support.arrays import Array
+from gossamer_support.arrays import Array
 
 
 class BoundCall(Protocol):

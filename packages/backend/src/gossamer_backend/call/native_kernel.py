@@ -28,7 +28,7 @@ from gossamer_ir.errors import ArgumentError, InternalError
 from gossamer_ir.facts.index_arrays import FactChecker
 from gossamer_ir.interchange.kernel_abi import INTERRUPTED, OUT_OF_BOUNDS, OUT_OF_MEMORY
 from gossamer_ir.interchange.records import Signature
-from gossamer_ir.support.arrays import Array
+from gossamer_support.arrays import Array
 
 _FUNCTION = ctypes.CFUNCTYPE(ctypes.c_int64)
 _POINTER = ctypes.c_void_p

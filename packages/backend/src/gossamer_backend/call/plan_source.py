@@ -31,7 +31,7 @@ from gossamer_backend.call.kernel import Kernel
 from gossamer_ir.errors import ArgumentError
 from gossamer_ir.interchange.records import BufferParam
 from gossamer_ir.nodes import Expr
-from gossamer_ir.support.arrays import Array
+from gossamer_support.arrays import Array
 
 
 class PlannedKernel(Kernel, Protocol):

@@ -23,7 +23,7 @@ from gossamer_backend.call.native_kernel import NativeKernel
 from gossamer_ir.errors import InternalError
 from gossamer_ir.interchange.kernel_abi import INTERRUPTED, NOT_GUARDED
 from gossamer_ir.interchange.records import Signature
-from gossamer_ir.support.arrays import Array
+from gossamer_support.arrays import Array
 
 
 class CallOutcome(msgspec.Struct, frozen=True):

@@ -9,8 +9,8 @@ from numbers import Integral
 from pathlib import Path
 
 from gossamer_ir.errors import ArgumentError
-from gossamer_ir.support.typed_calls import typed
-from gossamer_machine.cgroups import CGROUPS, PROC, control_groups, read_text
+from gossamer_support.cgroups import CGROUPS, PROC, control_groups, read_text
+from gossamer_support.typed_calls import typed
 
 NUM_THREADS_VARIABLE = "GOSSAMER_NUM_THREADS"
 OPENMP_VARIABLE = "OMP_NUM_THREADS"

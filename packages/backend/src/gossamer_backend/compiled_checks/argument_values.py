@@ -13,7 +13,7 @@ from gossamer_backend.arguments.size_equations import Scalars, evaluate_size
 from gossamer_backend.compiled_checks.buffer_checks import BufferCheck
 from gossamer_ir.core.integers import MAX_INT64
 from gossamer_ir.facts.index_arrays import MAX_LIST_LENGTH
-from gossamer_ir.support.arrays import Array
+from gossamer_support.arrays import Array
 
 CheckedArray: TypeAlias = "Array | ArrayView"
 """An array of NumPy, or the view of one in another memory, of which nothing is read here."""

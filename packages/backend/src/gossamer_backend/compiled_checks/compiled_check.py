@@ -19,8 +19,8 @@ from gossamer_ir.errors import ArgumentError, PluginError, UnsupportedError
 from gossamer_ir.facts.fact_kinds import subject_of
 from gossamer_ir.facts.index_arrays import first_wrong_product, has_value
 from gossamer_ir.nodes import Fact, HasValue, Load, Module, ProductSteps
-from gossamer_ir.support.arrays import Array
 from gossamer_ir.traversal.walk import walk
+from gossamer_support.arrays import Array
 
 if TYPE_CHECKING:
     from gossamer_backend.call.kernel import Kernel

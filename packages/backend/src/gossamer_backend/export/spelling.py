@@ -28,8 +28,8 @@ from gossamer_ir.nodes import (
     SortedSegments,
 )
 from gossamer_ir.script import print_expr
-from gossamer_ir.support.items_by_name import items_by_name
 from gossamer_ir.traversal.rewrite import map_children
+from gossamer_support.items_by_name import items_by_name
 
 Spellings: TypeAlias = Mapping[str, str]
 """The parameter to which each buffer is bound, by the name of the buffer."""

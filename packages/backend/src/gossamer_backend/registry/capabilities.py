@@ -36,9 +36,9 @@ from gossamer_ir.nodes import (
     VScale,
     While,
 )
-from gossamer_ir.support.identity_cache import memoize_by_identity
-from gossamer_ir.support.typed_calls import typed
 from gossamer_ir.traversal.node_index import nodes_by_type
+from gossamer_support.identity_cache import memoize_by_identity
+from gossamer_support.typed_calls import typed
 
 _FREE = frozenset({"dtype.bool", "dtype.int64", "dtype.handle", "scope.global"})
 

@@ -20,10 +20,10 @@ from gossamer_ir.interchange.records import (
     Stats,
 )
 from gossamer_ir.nodes import STAGES, Module, StageName
-from gossamer_ir.plugins.installed_distributions import EntryPoint
-from gossamer_ir.plugins.plugin_errors import errors_as_plugin_errors
-from gossamer_ir.support.message_texts import in_quotes
 from gossamer_machine.machine import Machine
+from gossamer_support.message_texts import in_quotes
+from gossamer_support.plugins.installed_distributions import EntryPoint
+from gossamer_support.plugins.plugin_errors import errors_as_plugin_errors
 
 ExtensionPoints: TypeAlias = Callable[[], Mapping[str, StageName]]
 """A function that returns the positions within the lowering passes at which passes of plugins may run, each

@@ -17,16 +17,16 @@ from gossamer_backend.registry.validating import ValidatingBackend
 from gossamer_ir.errors import ArgumentError, GossamerError, PluginError
 from gossamer_ir.interchange.records import Target
 from gossamer_ir.nodes import StageName
-from gossamer_ir.plugins.groups import BACKEND_GROUP, EXTENSION_GROUP
-from gossamer_ir.plugins.installed_distributions import (
+from gossamer_support.message_texts import nearest
+from gossamer_support.plugins.groups import BACKEND_GROUP, EXTENSION_GROUP
+from gossamer_support.plugins.installed_distributions import (
     EntryPoint,
     entry_points,
     installed_distribution,
     installed_entry_points,
     normalized_name,
 )
-from gossamer_ir.plugins.plugin_errors import duplicate_error, errors_as_plugin_errors
-from gossamer_ir.support.message_texts import nearest
+from gossamer_support.plugins.plugin_errors import duplicate_error, errors_as_plugin_errors
 
 if TYPE_CHECKING:
     from gossamer_backend.registry.extension import Extension, ExtensionPoints

@@ -20,9 +20,9 @@ from gossamer_backend.registry.validating import ValidatingBackend
 from gossamer_ir.errors import PluginError
 from gossamer_ir.interchange.records import Intrinsic, Stats
 from gossamer_ir.nodes import Module
-from gossamer_ir.plugins.installed_distributions import EntryPoint
-from gossamer_ir.plugins.plugin_errors import errors_as_plugin_errors
 from gossamer_machine.machine import Machine
+from gossamer_support.plugins.installed_distributions import EntryPoint
+from gossamer_support.plugins.plugin_errors import errors_as_plugin_errors
 
 
 class Plugin(msgspec.Struct, frozen=True):

@@ -16,7 +16,7 @@ import numpy as np
 from gossamer_ir.errors import ArgumentError
 from gossamer_ir.interchange.records import Target
 from gossamer_ir.nodes import Module
-from gossamer_ir.support.arrays import Array
+from gossamer_support.arrays import Array
 
 if TYPE_CHECKING:
     from gossamer_backend.arguments.device import Device

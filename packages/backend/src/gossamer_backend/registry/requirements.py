@@ -33,7 +33,7 @@ def require_compilable(backend: DeclaresCapabilities, module: Module, target: Ta
     >>> backend = SimpleNamespace(name="toy", capabilities=frozenset({"while"}))
     >>> require_compilable(backend, Module("flat", (entry,), "f"), Target("toy"))  # doctest: +ELLIPSIS
     Traceback (most recent call last):
-    gossamer_ir.errors.PluginError: The backend 'toy' did not declare ...: dtype.float32. [...]
+    gossamer_support.errors.PluginError: The backend 'toy' did not declare ...: dtype.float32. [...]
     """
     require_own_target(backend, target)
     if module.stage != "flat":

@@ -23,8 +23,8 @@ from gossamer_backend.registry.requirements import require_compilable, require_o
 from gossamer_ir.errors import PluginError
 from gossamer_ir.interchange.records import Target
 from gossamer_ir.nodes import Module
-from gossamer_ir.support.arrays import Array
 from gossamer_machine.machine import Machine
+from gossamer_support.arrays import Array
 
 
 class ValidatingBackend:

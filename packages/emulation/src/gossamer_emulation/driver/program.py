@@ -13,7 +13,7 @@ from gossamer_backend.plugin_api import Artifact, ArtifactCache
 from gossamer_emulation.emulated_machine import Architecture
 from gossamer_ir.errors import InternalError
 from gossamer_ir.interchange.records import Signature
-from gossamer_ir.support.typed_calls import typed
+from gossamer_support.typed_calls import typed
 
 _FLAGS = ("-std=c11", "-D_GNU_SOURCE", "-O2", "-Wall", "-Wextra", "-Werror", "-static")
 _EMULATOR_PACKAGE = "qemu-user-static"

@@ -10,8 +10,8 @@ from gossamer_formats.conversion.by_numpy.stored_elements import stored_elements
 from gossamer_formats.storage import Storage, values_handle, with_value_dtype
 from gossamer_formats.value_dtypes import NUMPY_DTYPES, decoded_values
 from gossamer_ir.errors import ArgumentError
-from gossamer_ir.support.arrays import Array
-from gossamer_ir.support.message_texts import either
+from gossamer_support.arrays import Array
+from gossamer_support.message_texts import either
 
 
 def multiplied_storage(storage: Storage, factor: Any) -> Storage:

@@ -14,7 +14,7 @@ from gossamer_formats.value_dtypes import WIDE_DTYPES
 from gossamer_ir.core.axis_kinds import indices_of
 from gossamer_ir.core.dtypes import SUM_DTYPES
 from gossamer_ir.errors import ArgumentError
-from gossamer_ir.support.arrays import Array
+from gossamer_support.arrays import Array
 
 ReductionName: TypeAlias = Literal["sum", "mean", "max", "min"]
 EXTREMA: dict[ReductionName, np.ufunc] = {"max": np.maximum, "min": np.minimum}

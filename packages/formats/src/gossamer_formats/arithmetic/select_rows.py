@@ -8,7 +8,7 @@ import numpy as np
 
 from gossamer_formats.storage import Storage
 from gossamer_ir.errors import ArgumentError
-from gossamer_ir.support.arrays import Array
+from gossamer_support.arrays import Array
 
 
 def selected_rows(storage: Storage, rows: Any) -> Storage:

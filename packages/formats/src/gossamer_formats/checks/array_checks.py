@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from gossamer_formats.value_dtypes import VALUE_DTYPES, dtype_name
 from gossamer_ir.errors import FormatError
-from gossamer_ir.support.arrays import Array
-from gossamer_ir.support.message_texts import amount, either
+from gossamer_support.arrays import Array
+from gossamer_support.message_texts import amount, either
 
 INDEX_DTYPES = ("int32", "int64")
 """The dtypes of indices among which a tensor chooses. A format that declares a narrower one keeps it."""

@@ -19,9 +19,9 @@ from gossamer_ir.facts.array_violations import (
     value_violation,
 )
 from gossamer_ir.nodes import Axis
-from gossamer_ir.support.arrays import Array
-from gossamer_ir.support.message_texts import amount
-from gossamer_ir.support.typed_calls import typed
+from gossamer_support.arrays import Array
+from gossamer_support.message_texts import amount
+from gossamer_support.typed_calls import typed
 
 _CODES = {
     "range": "format.range",

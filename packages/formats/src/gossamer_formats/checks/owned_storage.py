@@ -10,7 +10,7 @@ from gossamer_formats.checks.storage_checks import require_valid_storage
 from gossamer_formats.memory.ownership import adopt_array, is_owned, owned_array
 from gossamer_formats.storage import Storage
 from gossamer_ir.nodes import FormatDescription
-from gossamer_ir.support.arrays import Array
+from gossamer_support.arrays import Array
 
 
 def owned_storage(storage: Storage) -> Storage:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from operator import index
 
 from gossamer_ir.errors import FormatError
-from gossamer_ir.support.message_texts import amount
+from gossamer_support.message_texts import amount
 
 
 def required_shape(shape: Sequence[int], *, ndim: int | None = None) -> tuple[int, ...]:

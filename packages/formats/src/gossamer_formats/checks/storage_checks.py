@@ -26,7 +26,7 @@ from gossamer_ir.facts.fact_index import stated_fact_index
 from gossamer_ir.facts.fact_violations import FactOperands, first_violation
 from gossamer_ir.facts.index_arrays import FactChecker, Segments
 from gossamer_ir.nodes import Axis, Buffer, Fact, FormatDescription, SortedSegments
-from gossamer_ir.support.typed_calls import typed
+from gossamer_support.typed_calls import typed
 
 
 @typed

@@ -21,8 +21,8 @@ from gossamer_formats.storage import Storage
 from gossamer_ir.analysis.axes.logical_elements import stores_only_elements
 from gossamer_ir.errors import FormatError
 from gossamer_ir.nodes import FormatDescription
-from gossamer_ir.support.bounded_dict import put_bounded
-from gossamer_ir.support.message_texts import amount, either
+from gossamer_support.bounded_dict import put_bounded
+from gossamer_support.message_texts import amount, either
 
 
 class ConversionHistory(msgspec.Struct, eq=False):

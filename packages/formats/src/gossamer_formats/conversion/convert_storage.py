@@ -25,7 +25,7 @@ from gossamer_formats.registry.compiler import find_compiler, find_machine, thre
 from gossamer_formats.storage import Storage, with_values_in
 from gossamer_formats.value_dtypes import is_encoded
 from gossamer_ir.errors import FormatError
-from gossamer_ir.support.message_texts import amount
+from gossamer_support.message_texts import amount
 
 MIN_COMPILED = 2**17
 """The number of values from which kernels are compiled: NumPy takes about as long as loading a kernel.

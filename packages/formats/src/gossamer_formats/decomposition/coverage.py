@@ -15,7 +15,7 @@ from gossamer_formats.conversion.by_numpy.visited_coordinates import (
 from gossamer_formats.storage import Storage
 from gossamer_ir.analysis.axes.logical_elements import map_results
 from gossamer_ir.nodes import Var
-from gossamer_ir.support.arrays import Array
+from gossamer_support.arrays import Array
 
 
 class Coverage(NamedTuple):

@@ -11,7 +11,7 @@ from gossamer_formats.decomposition.format_list import ChosenFormat, chosen_part
 from gossamer_formats.registry.composable_formats import COMPOSABLE_FORMATS
 from gossamer_formats.tensors.sparse_tensor import SparseTensor
 from gossamer_ir.errors import FormatError
-from gossamer_ir.support.typed_calls import typed
+from gossamer_support.typed_calls import typed
 
 
 @typed

@@ -19,11 +19,11 @@ from gossamer_formats.storage import values_handle
 from gossamer_formats.tensors.sparse_tensor import MATRIX_IN_CSR, SparseTensor
 from gossamer_ir.errors import ArgumentError
 from gossamer_ir.nodes import FormatDescription, Module
-from gossamer_ir.support.arrays import Array
-from gossamer_ir.support.message_texts import amount, readable_size
-from gossamer_ir.support.typed_calls import typed
 from gossamer_ir.transform.decomposition.part_parameter import part_parameter
 from gossamer_ir.transform.decomposition.rows_of_parts import RowsOfParts
+from gossamer_support.arrays import Array
+from gossamer_support.message_texts import amount, readable_size
+from gossamer_support.typed_calls import typed
 
 if TYPE_CHECKING:
     from gossamer_formats.decomposition.coverage import Coverage

@@ -14,8 +14,8 @@ from gossamer_formats.tensors.sparse_tensor import SparseTensor
 from gossamer_formats.value_dtypes import NUMPY_DTYPES
 from gossamer_ir.core.axis_kinds import indices_of
 from gossamer_ir.errors import FormatError
-from gossamer_ir.support.arrays import Array
-from gossamer_ir.support.message_texts import amount
+from gossamer_support.arrays import Array
+from gossamer_support.message_texts import amount
 
 
 def decomposition_from_csr(

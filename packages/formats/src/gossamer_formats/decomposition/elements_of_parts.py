@@ -13,7 +13,7 @@ from gossamer_formats.descriptions.coo import coo
 from gossamer_formats.memory.ownership import adopt_array
 from gossamer_formats.storage import Storage
 from gossamer_formats.tensors.sparse_tensor import SparseTensor
-from gossamer_ir.support.arrays import Array
+from gossamer_support.arrays import Array
 
 
 def elements_of_parts(

@@ -16,8 +16,8 @@ from gossamer_formats.decomposition.part import Part, part_of
 from gossamer_formats.tensors.sparse_tensor import SparseTensor
 from gossamer_ir.errors import FormatError
 from gossamer_ir.nodes import FormatDescription
-from gossamer_ir.support.arrays import Array
-from gossamer_ir.support.message_texts import amount
+from gossamer_support.arrays import Array
+from gossamer_support.message_texts import amount
 
 Chooser: TypeAlias = Callable[[Array, Array], Array]
 """Takes the rows and the columns of all elements; returns which of them a part has, as an array of bools."""

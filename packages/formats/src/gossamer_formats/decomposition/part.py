@@ -9,7 +9,7 @@ from gossamer_formats.description_sizes import shape_of
 from gossamer_formats.storage import Storage, values_handle
 from gossamer_formats.tensors.sparse_tensor import SparseTensor
 from gossamer_ir.nodes import Var
-from gossamer_ir.support.arrays import Array
+from gossamer_support.arrays import Array
 
 
 class Part(NamedTuple):

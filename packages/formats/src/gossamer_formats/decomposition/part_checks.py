@@ -13,8 +13,8 @@ from gossamer_formats.decomposition.part import Part
 from gossamer_formats.permutation import UNSTORED, occupied_entries, stored_count
 from gossamer_formats.tensors.sparse_tensor import SparseTensor
 from gossamer_ir.errors import FormatError, PluginError
-from gossamer_ir.support.arrays import Array
-from gossamer_ir.support.message_texts import amount
+from gossamer_support.arrays import Array
+from gossamer_support.message_texts import amount
 
 
 def required_parts(
@@ -30,7 +30,7 @@ def required_parts(
     >>> required_parts([7], SparseTensor(eye_array(2)), format_name="halves")
     Traceback (most recent call last):
     ...
-    gossamer_ir.errors.PluginError: The composable format 'halves' returned an object of type 'int'; \
+    gossamer_support.errors.PluginError: The composable format 'halves' returned an object of type 'int'; \
 expected a gossamer_formats.Part. [plugin.composable_format]
     """
     names: set[str] = set()

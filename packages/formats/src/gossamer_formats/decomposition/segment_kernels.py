@@ -31,7 +31,7 @@ from gossamer_formats.registry.compiler import Compile
 from gossamer_formats.value_dtypes import dtype_name
 from gossamer_ir.core.build import ONE, ZERO, add, floordiv, index, index_var, mul, zero_of
 from gossamer_ir.nodes import Binary, Const, Expr, For, Load, Stmt, Store, Var
-from gossamer_ir.support.arrays import Array
+from gossamer_support.arrays import Array
 
 
 def segment_lengths(

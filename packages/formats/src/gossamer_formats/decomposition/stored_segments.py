@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from gossamer_ir.support.arrays import Array
+from gossamer_support.arrays import Array
 
 
 class StoredSegments(NamedTuple):

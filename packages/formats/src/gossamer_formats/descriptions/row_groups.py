@@ -11,7 +11,7 @@ from gossamer_formats.format import MAX_VARIANTS, Format
 from gossamer_formats.storage import with_value_dtype
 from gossamer_ir.nodes import FormatDescription
 from gossamer_ir.script import parse_format
-from gossamer_ir.support.arrays import Array
+from gossamer_support.arrays import Array
 
 _SCRIPT = """
 @T.format

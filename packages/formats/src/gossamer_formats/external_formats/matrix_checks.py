@@ -8,8 +8,8 @@ import numpy as np
 
 from gossamer_formats.value_dtypes import SCIPY_DTYPES, converted_values
 from gossamer_ir.errors import FormatError
-from gossamer_ir.support.arrays import Array
-from gossamer_ir.support.message_texts import amount, either
+from gossamer_support.arrays import Array
+from gossamer_support.message_texts import amount, either
 
 
 def require_matrix(matrix: Any, *, ndim: int | None = 2) -> None:

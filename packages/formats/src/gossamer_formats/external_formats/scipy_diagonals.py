@@ -14,7 +14,7 @@ from gossamer_formats.external_formats.matrix_checks import (
 from gossamer_formats.external_formats.scipy_matrix import ScipyArrays, ScipyMatrix, scipy_class
 from gossamer_formats.storage import Storage
 from gossamer_ir.errors import FormatError
-from gossamer_ir.support.message_texts import amount
+from gossamer_support.message_texts import amount
 
 
 def _arrays(matrix: Any, dtype: str | None) -> ScipyArrays:

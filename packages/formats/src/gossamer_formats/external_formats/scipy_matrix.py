@@ -16,7 +16,7 @@ from gossamer_formats.external_formats.matrix_checks import (
 )
 from gossamer_formats.format import Adapter
 from gossamer_formats.storage import Storage
-from gossamer_ir.support.arrays import Array
+from gossamer_support.arrays import Array
 
 
 class ScipyArrays(NamedTuple):

@@ -7,7 +7,7 @@ from typing import NamedTuple, Protocol
 
 from gossamer_formats.memory.available_memory import fits_in_memory
 from gossamer_ir.errors import FormatError
-from gossamer_ir.support.message_texts import amount
+from gossamer_support.message_texts import amount
 
 # Small files compress best: a matrix with one value repeated shrinks more than 256 times. Half a
 # gigabyte can be read without harm on machines that SciPy is used on.

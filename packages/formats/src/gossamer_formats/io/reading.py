@@ -20,7 +20,7 @@ from gossamer_formats.tensors.scipy_conversion import from_scipy
 from gossamer_formats.tensors.sparse_tensor import SparseTensor
 from gossamer_formats.value_dtypes import WIDE_DTYPES
 from gossamer_ir.errors import FormatError
-from gossamer_ir.support.typed_calls import typed
+from gossamer_support.typed_calls import typed
 
 
 @typed

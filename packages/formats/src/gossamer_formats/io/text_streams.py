@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple, TextIO
 
-from gossamer_ir.support.arrays import Array
-from gossamer_ir.support.message_texts import amount
+from gossamer_support.arrays import Array
+from gossamer_support.message_texts import amount
 
 MAX_LINE_LENGTH = 1 << 16
 """The longest line of an entry or a comment. Without a limit, a compressed file could decompress to a single

@@ -15,8 +15,8 @@ from gossamer_formats.io.file_formats.by_suffix import (
 from gossamer_formats.tensors.sparse_tensor import SparseTensor
 from gossamer_formats.value_dtypes import NUMPY_DTYPES
 from gossamer_ir.errors import FormatError
-from gossamer_ir.support.message_texts import amount
-from gossamer_ir.support.typed_calls import typed
+from gossamer_support.message_texts import amount
+from gossamer_support.typed_calls import typed
 
 
 @typed

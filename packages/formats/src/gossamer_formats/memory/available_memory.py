@@ -7,7 +7,7 @@ import resource
 from collections.abc import Iterator
 from pathlib import Path
 
-from gossamer_machine.cgroups import CGROUPS, PROC, control_groups, read_text
+from gossamer_support.cgroups import CGROUPS, PROC, control_groups, read_text
 
 _LITTLE = 16 << 20
 """Bytes below which the available memory is not looked up: it is in a dozen files of the system, and reading

@@ -19,7 +19,7 @@ import numpy as np
 
 from gossamer_formats.memory.available_memory import require_memory
 from gossamer_formats.value_dtypes import value_array_dtype
-from gossamer_ir.support.arrays import Array
+from gossamer_support.arrays import Array
 
 HUGE_PAGE = 2 << 20
 MIN_BLOCK = 1 << 20

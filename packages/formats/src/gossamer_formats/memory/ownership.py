@@ -11,7 +11,7 @@ from weakref import ReferenceType, ref
 
 import numpy as np
 
-from gossamer_ir.support.arrays import Array
+from gossamer_support.arrays import Array
 
 _views: dict[int, ReferenceType[memoryview]] = {}
 """The views made by this module, by identity. Those that no longer live are removed when there are many:

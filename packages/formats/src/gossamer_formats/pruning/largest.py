@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from gossamer_ir.support.arrays import Array
+from gossamer_support.arrays import Array
 
 FEW = 32
 """The largest group whose members are compared pairwise, which takes a pass over all for each distance."""

@@ -8,7 +8,7 @@ import msgspec
 import numpy as np
 
 from gossamer_formats.format import Adapter
-from gossamer_ir.support.arrays import Array
+from gossamer_support.arrays import Array
 
 
 class Nonzeros(msgspec.Struct, frozen=True, eq=False):

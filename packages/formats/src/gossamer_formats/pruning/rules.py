@@ -8,7 +8,7 @@ import numpy as np
 
 from gossamer_formats.pruning.largest import are_largest, ranks_in_groups
 from gossamer_formats.pruning.pruning_rule import Nonzeros, PruningRule
-from gossamer_ir.support.arrays import Array
+from gossamer_support.arrays import Array
 
 
 def _prune_unstructured(elements: Nonzeros, density: float, _sizes: Mapping[str, int]) -> Array:

@@ -7,9 +7,9 @@ from collections.abc import Callable
 from typing import Any, Protocol, TypeAlias
 
 from gossamer_ir.nodes import Module
-from gossamer_ir.plugins import groups
-from gossamer_ir.plugins.named_objects import NamedObjects
 from gossamer_machine.machine import Machine
+from gossamer_support.plugins import groups
+from gossamer_support.plugins.named_objects import NamedObjects
 
 
 class ConversionKernel(Protocol):

@@ -16,7 +16,7 @@ from gossamer_formats.registry.composable_names import ComposableName
 from gossamer_formats.registry.formats import FORMATS
 from gossamer_formats.registry.named_formats import NamedFormats, formats_in
 from gossamer_ir.nodes import FormatDescription
-from gossamer_ir.plugins import groups
+from gossamer_support.plugins import groups
 
 
 @runtime_checkable

@@ -15,8 +15,8 @@ from typing import TypeVar
 from gossamer_formats import descriptions
 from gossamer_formats.format import Adapter, Format
 from gossamer_formats.registry.named_formats import NamedFormats, formats_in
-from gossamer_ir.plugins import groups
-from gossamer_ir.support.typed_calls import typed
+from gossamer_support.plugins import groups
+from gossamer_support.typed_calls import typed
 
 T = TypeVar("T", bound=Adapter)
 

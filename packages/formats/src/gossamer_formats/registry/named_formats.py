@@ -8,7 +8,7 @@ from importlib import import_module
 from typing import Any, TypeVar
 
 from gossamer_ir.errors import FormatError
-from gossamer_ir.plugins.named_objects import NamedObjects
+from gossamer_support.plugins.named_objects import NamedObjects
 
 T = TypeVar("T")
 

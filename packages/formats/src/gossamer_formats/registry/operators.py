@@ -18,9 +18,9 @@ from typing import Any
 
 from gossamer_formats.registry.formats import format_names
 from gossamer_ir.errors import FormatError
-from gossamer_ir.plugins import groups
-from gossamer_ir.plugins.installed_distributions import EntryPoint, installed_entry_points
-from gossamer_ir.plugins.named_objects import NamedObjects
+from gossamer_support.plugins import groups
+from gossamer_support.plugins.installed_distributions import EntryPoint, installed_entry_points
+from gossamer_support.plugins.named_objects import NamedObjects
 
 OPERATORS: NamedObjects[Callable[..., Any]] = NamedObjects(
     groups.OPERATOR_GROUP.name,

@@ -11,8 +11,8 @@ import numpy as np
 from gossamer_ir.errors import ArgumentError
 from gossamer_ir.nodes import Module
 from gossamer_ir.script import parse_module
-from gossamer_ir.support.arrays import Array
-from gossamer_ir.support.typed_calls import typed
+from gossamer_support.arrays import Array
+from gossamer_support.typed_calls import typed
 
 CompileProgram: TypeAlias = Callable[[Module], Callable[..., Any]]
 """Compiles a module to a function that takes the parameters of the program by name."""

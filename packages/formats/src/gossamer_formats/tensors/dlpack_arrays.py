@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from gossamer_ir.errors import FormatError
-from gossamer_ir.support.arrays import Array
+from gossamer_support.arrays import Array
 
 _CPU = 1
 """The number of the CPU among the device types of DLPack."""

@@ -13,8 +13,8 @@ from gossamer_formats.tensors.sparse_tensor import SparseTensor
 from gossamer_formats.tensors.tensor_of_arrays import tensor_of_arrays
 from gossamer_ir.errors import FormatError
 from gossamer_ir.nodes import FormatDescription
-from gossamer_ir.support.arrays import Array
-from gossamer_ir.support.typed_calls import typed
+from gossamer_support.arrays import Array
+from gossamer_support.typed_calls import typed
 
 
 @typed

@@ -18,9 +18,9 @@ from gossamer_formats.storage import Storage
 from gossamer_formats.tensors.sparse_tensor import SparseTensor
 from gossamer_formats.value_dtypes import NUMPY_DTYPES, is_encoded
 from gossamer_ir.errors import FormatError
-from gossamer_ir.support.arrays import Array
-from gossamer_ir.support.message_texts import amount
-from gossamer_ir.support.typed_calls import typed
+from gossamer_support.arrays import Array
+from gossamer_support.message_texts import amount
+from gossamer_support.typed_calls import typed
 
 _PATTERN = re.compile(r"([1-9]\d{0,8}):([1-9]\d{0,8})")
 """A pattern N:M: the slots and the columns of a group."""

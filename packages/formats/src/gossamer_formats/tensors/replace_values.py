@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from gossamer_formats.storage import Storage, values_handle, with_value_dtype
 from gossamer_formats.tensors.sparse_tensor import SparseTensor
-from gossamer_ir.support.arrays import Array
+from gossamer_support.arrays import Array
 
 
 def replace_values(tensor: SparseTensor, values: Array, dtype: str | None = None) -> SparseTensor:

@@ -18,8 +18,8 @@ from gossamer_formats.tensors.standard_formats import in_format_with
 from gossamer_formats.tensors.tensor_of_arrays import tensor_of_arrays
 from gossamer_formats.value_dtypes import SCIPY_DTYPES
 from gossamer_ir.errors import FormatError
-from gossamer_ir.support.arrays import Array
-from gossamer_ir.support.typed_calls import typed
+from gossamer_support.arrays import Array
+from gossamer_support.typed_calls import typed
 
 
 def from_scipy(

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 import numpy as np
 
 from gossamer_ir.errors import FormatError
-from gossamer_ir.support.arrays import Array
+from gossamer_support.arrays import Array
 
 
 def require_shared(what: str, arrays: Mapping[str, Array], sources: Iterable[Array]) -> None:

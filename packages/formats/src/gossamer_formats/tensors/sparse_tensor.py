@@ -35,8 +35,8 @@ from gossamer_formats.tensors.scipy_storage import unchecked_storage
 from gossamer_formats.value_dtypes import dtype_name, value_array_dtype
 from gossamer_ir.interchange.records import Stats
 from gossamer_ir.nodes import FormatDescription
-from gossamer_ir.support.arrays import Array
-from gossamer_ir.support.message_texts import amount, readable_size
+from gossamer_support.arrays import Array
+from gossamer_support.message_texts import amount, readable_size
 
 if TYPE_CHECKING:
     from gossamer_formats.arithmetic.reduce_elements import ReductionName

@@ -17,7 +17,7 @@ from gossamer_formats.tensors.sparse_tensor import SparseTensor
 from gossamer_formats.value_dtypes import NUMPY_DTYPES, value_array_dtype
 from gossamer_ir.errors import FormatError
 from gossamer_ir.nodes import FormatDescription
-from gossamer_ir.support.arrays import Array
+from gossamer_support.arrays import Array
 
 
 def tensor_of_arrays(

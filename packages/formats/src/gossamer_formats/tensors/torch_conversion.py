@@ -21,9 +21,9 @@ from gossamer_formats.tensors.standard_formats import in_format_with, is_sorted_
 from gossamer_formats.tensors.tensor_of_arrays import tensor_of_arrays
 from gossamer_formats.value_dtypes import VALUE_DTYPES, converted_values, is_encoded
 from gossamer_ir.errors import FormatError
-from gossamer_ir.support.arrays import Array
-from gossamer_ir.support.message_texts import amount, either
-from gossamer_ir.support.typed_calls import typed
+from gossamer_support.arrays import Array
+from gossamer_support.message_texts import amount, either
+from gossamer_support.typed_calls import typed
 
 
 def from_torch(tensor: Any, *, dtype: str | None = None, copy: bool = True) -> SparseTensor:

@@ -14,9 +14,9 @@ from gossamer_ir.interchange.records import Schedule, Target
 from gossamer_ir.interchange.serialization import dumps, dumps_record, loads, loads_record
 from gossamer_ir.nodes import STAGES, Module, StageName
 from gossamer_ir.script import parse_function, parse_module
-from gossamer_ir.support.message_texts import either
 from gossamer_ir.transform.specialize import specialize as specialize_module
 from gossamer_ir.verify import verify
+from gossamer_support.message_texts import either
 
 if TYPE_CHECKING:
     from gossamer_schedule import ScheduleBuilder

@@ -7,7 +7,7 @@ import contextlib
 from gossamer.targets import resolve_target
 from gossamer_backend import Device
 from gossamer_ir.errors import PluginError
-from gossamer_ir.support.typed_calls import typed
+from gossamer_support.typed_calls import typed
 
 
 @typed

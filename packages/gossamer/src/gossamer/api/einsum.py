@@ -21,9 +21,9 @@ from gossamer_formats import Part, SparseTensor
 from gossamer_formats.internal_api import replace_values
 from gossamer_ir.interchange.records import Target
 from gossamer_ir.nodes import Module
-from gossamer_ir.support.arrays import Array
-from gossamer_ir.support.typed_calls import typed
 from gossamer_ir.transform.decomposition.part_parameter import part_parameter
+from gossamer_support.arrays import Array
+from gossamer_support.typed_calls import typed
 
 _NO_PERMUTATION = np.empty(0, np.int64)
 

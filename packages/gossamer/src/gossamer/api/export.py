@@ -13,7 +13,7 @@ from gossamer.targets.resolve_target import registry
 from gossamer_backend import Kernel, package_versions
 from gossamer_ir.errors import ArgumentError
 from gossamer_ir.interchange.records import Schedule, Target
-from gossamer_ir.support.typed_calls import typed
+from gossamer_support.typed_calls import typed
 
 if TYPE_CHECKING:
     from gossamer_backend.internal_api import Exported

@@ -18,8 +18,8 @@ from gossamer_backend import get_num_threads
 from gossamer_formats import SparseTensor
 from gossamer_ir.errors import ArgumentError
 from gossamer_ir.interchange.records import Target
-from gossamer_ir.support.message_texts import either
-from gossamer_ir.support.typed_calls import typed
+from gossamer_support.message_texts import either
+from gossamer_support.typed_calls import typed
 from gossamer_tune import Estimate, FormatChoice, Workload, choose_format, measure_formats
 
 _REPEATED = 5

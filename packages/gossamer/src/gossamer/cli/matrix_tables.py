@@ -10,7 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from gossamer.cli.console import table_console
-from gossamer_ir.support.message_texts import amount, readable_size
+from gossamer_support.message_texts import amount, readable_size
 from gossamer_tune import Estimate, FormatChoice
 
 BAR = 40

@@ -14,7 +14,7 @@ from gossamer.operators import NAMES
 from gossamer_formats import SparseTensor
 from gossamer_formats.internal_api import WIDE_DTYPES, available_memory
 from gossamer_ir.errors import ArgumentError
-from gossamer_ir.support.message_texts import either, readable_size
+from gossamer_support.message_texts import either, readable_size
 
 FEATURES = 64
 """The default number of columns of dense matrices."""

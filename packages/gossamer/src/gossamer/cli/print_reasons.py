@@ -12,7 +12,7 @@ from gossamer.compilation.pipeline import report_for_target
 from gossamer.targets.resolve_target import resolve_elsewhere
 from gossamer_ir.interchange.records import Decision, RuleChoice, ScheduleReport, Stats
 from gossamer_ir.nodes import Module
-from gossamer_ir.support.message_texts import either
+from gossamer_support.message_texts import either
 
 
 def print_reasons(module: Module, *, target: str, stats: Stats | None) -> None:

@@ -19,8 +19,8 @@ from gossamer_ir.nodes import Module
 from gossamer_ir.script.parser.modules import ParsedModule, parse_text
 from gossamer_ir.script.render import render
 from gossamer_ir.script.source import Source
-from gossamer_ir.support.message_texts import either
 from gossamer_ir.verify import diagnostics, verify
+from gossamer_support.message_texts import either
 
 if TYPE_CHECKING:
     from gossamer_backend.internal_api import Extension

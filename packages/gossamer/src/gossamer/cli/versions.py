@@ -8,7 +8,7 @@ from typing import Annotated, TypeAlias
 
 import typer
 
-from gossamer_ir.plugins.groups import PLUGIN_GROUPS
+from gossamer_support.plugins.groups import PLUGIN_GROUPS
 
 _PREFIX = "gossamer-"
 

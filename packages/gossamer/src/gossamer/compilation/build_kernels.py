@@ -36,18 +36,19 @@ from gossamer_backend.internal_api import extension_versions
 from gossamer_ir.errors import ArgumentError, PluginError
 from gossamer_ir.interchange.records import Schedule, Stats, Target
 from gossamer_ir.nodes import Module
-from gossamer_ir.support.bounded_dict import put_bounded
-from gossamer_ir.support.fork import compiling
-from gossamer_ir.support.garbage_collection import pause_collection
+from gossamer_support.bounded_dict import put_bounded
+from gossamer_support.fork import compiling
+from gossamer_support.garbage_collection import pause_collection
 
 if TYPE_CHECKING:
     from gossamer_backend import Artifact
     from gossamer_backend.internal_api import ValidatingBackend
-    from gossamer_ir.plugins.installed_distributions import EntryPoint
     from gossamer_machine import Machine
+    from gossamer_support.plugins.installed_distributions import EntryPoint
 
 DISTRIBUTIONS = (
     "gossamer",
+    "gossamer-support",
     "gossamer-ir",
     "gossamer-machine",
     "gossamer-schedule",

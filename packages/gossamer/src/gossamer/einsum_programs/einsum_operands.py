@@ -12,8 +12,8 @@ from gossamer.einsum_programs.dense_program import EinsumProgram, ReducerName
 from gossamer.einsum_programs.subscripts import Subscripts, parse_subscripts, require_operand_count
 from gossamer_formats import Decomposition, SparseTensor
 from gossamer_ir.errors import ArgumentError, UnsupportedError
-from gossamer_ir.support.arrays import Array
-from gossamer_ir.support.message_texts import either, in_quotes
+from gossamer_support.arrays import Array
+from gossamer_support.message_texts import either, in_quotes
 
 DTYPES = ("float32", "float64")
 

@@ -8,7 +8,7 @@ from collections import Counter
 import msgspec
 
 from gossamer_ir.errors import ArgumentError
-from gossamer_ir.support.message_texts import amount, in_quotes
+from gossamer_support.message_texts import amount, in_quotes
 
 _TERM = re.compile(r"[a-zA-Z]*")
 

@@ -23,7 +23,7 @@ from gossamer_backend import HOST, BoundCall, CallPlan
 from gossamer_formats import Array, SparseTensor
 from gossamer_ir.errors import ArgumentError
 from gossamer_ir.interchange.records import Decision, ScheduleReport, Target
-from gossamer_ir.support.typed_calls import typed
+from gossamer_support.typed_calls import typed
 
 if TYPE_CHECKING:
     from gossamer.operator_calls.binding.bound_kernels import BoundKernels

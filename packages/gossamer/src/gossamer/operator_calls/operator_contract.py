@@ -8,8 +8,8 @@ from gossamer.operator_calls.operator_program import OperatorProgram
 from gossamer_ir.core.axis_kinds import index_handles
 from gossamer_ir.errors import InternalError
 from gossamer_ir.nodes import Function, Module
-from gossamer_ir.support.items_by_name import items_by_name
-from gossamer_ir.support.message_texts import either
+from gossamer_support.items_by_name import items_by_name
+from gossamer_support.message_texts import either
 
 
 def require_operator_contract(program: OperatorProgram, module: Module | None = None) -> None:
@@ -23,8 +23,8 @@ def require_operator_contract(program: OperatorProgram, module: Module | None = 
     ... # doctest: +NORMALIZE_WHITESPACE
     Traceback (most recent call last):
     ...
-    gossamer_ir.errors.InternalError: The script of the operator 'spmv' has no int64 parameter 'nnz'; no call
-    passes 'count'.
+    gossamer_support.errors.InternalError: The script of the operator 'spmv' has no int64 parameter 'nnz'; no
+    call passes 'count'.
     """
     if module is None:
         from gossamer_ir.script import parse_module  # not needed where a module is given

@@ -12,7 +12,7 @@ from gossamer_formats import Array, Decomposition, Part, SparseTensor
 from gossamer_formats.internal_api import UNSTORED, stored_elements
 from gossamer_ir.analysis.axes.logical_elements import stores_only_elements
 from gossamer_ir.errors import ArgumentError
-from gossamer_ir.support.message_texts import amount, with_parameters
+from gossamer_support.message_texts import amount, with_parameters
 
 
 class Layer(msgspec.Struct, frozen=True, eq=False):

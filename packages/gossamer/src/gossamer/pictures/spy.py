@@ -11,8 +11,8 @@ from gossamer.pictures.pattern import StoredPattern, merged_layers, pattern_of
 from gossamer.pictures.pixels import Colors, pixels_of
 from gossamer_formats import Array
 from gossamer_ir.errors import ArgumentError
-from gossamer_ir.support.message_texts import amount
-from gossamer_ir.support.typed_calls import typed
+from gossamer_support.message_texts import amount
+from gossamer_support.typed_calls import typed
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

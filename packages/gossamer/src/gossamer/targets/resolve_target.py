@@ -14,8 +14,8 @@ from gossamer_ir.nodes import StageName
 if TYPE_CHECKING:
     from gossamer_backend import Probe
     from gossamer_backend.internal_api import Plugin, ValidatingBackend
-    from gossamer_ir.plugins.installed_distributions import EntryPoint
     from gossamer_machine import Machine
+    from gossamer_support.plugins.installed_distributions import EntryPoint
 
 
 def extension_points() -> Mapping[str, StageName]:

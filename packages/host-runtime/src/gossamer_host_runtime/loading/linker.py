@@ -11,7 +11,7 @@ import llvmlite.binding as llvm
 from gossamer_host_runtime.detection.llvm_cpu import host_cpu
 from gossamer_host_runtime.loading.object_file import malformed_error, without_unwind_tables
 from gossamer_host_runtime.native_target import target_machine
-from gossamer_ir.support.fork import compiling
+from gossamer_support.fork import compiling
 
 # LLJIT refuses a second library of the same name.
 _numbers = itertools.count(1)

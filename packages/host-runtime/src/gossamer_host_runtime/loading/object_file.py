@@ -29,7 +29,7 @@ from gossamer_backend.elf_records import (
 )
 from gossamer_host_runtime.loading.relocated_instructions import INSTRUCTION_KINDS, can_be_relocated
 from gossamer_ir.errors import ArgumentError
-from gossamer_ir.support.message_texts import amount
+from gossamer_support.message_texts import amount
 
 # `sh_type`, `sh_flags` and special section indices of the ELF specification.
 STRING_TABLE, RELOCATIONS, NO_BITS, PLAIN_RELOCATIONS = 3, 4, 8, 9

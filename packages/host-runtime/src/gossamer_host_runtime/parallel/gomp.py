@@ -13,7 +13,7 @@ import os
 from collections.abc import Iterator
 from functools import cache
 
-from gossamer_ir.support.fork import compiling
+from gossamer_support.fork import compiling
 
 INITIAL_SPIN_COUNT = "100000"
 """About 0.1 milliseconds: the threads are still awake for a region that follows immediately."""

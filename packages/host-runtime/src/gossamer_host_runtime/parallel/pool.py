@@ -27,7 +27,7 @@ from gossamer_host_runtime.parallel.native_code import (
     make_immortal,
     read_llvm_file,
 )
-from gossamer_ir.support.fork import compiling
+from gossamer_support.fork import compiling
 
 SPIN_NANOSECONDS = 20_000
 """Time that a thread waits without sleeping: a worker for the next region, the caller for the workers.

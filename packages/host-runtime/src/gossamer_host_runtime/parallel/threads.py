@@ -15,8 +15,8 @@ from gossamer_backend.plugin_api import MAX_THREADS, Parallelism, ParallelismSou
 from gossamer_host_runtime.parallel.gomp import gomp_parallel, is_gomp_loaded, usable_gomp
 from gossamer_ir.errors import ArgumentError
 from gossamer_ir.interchange.records import Target
-from gossamer_ir.support.fork import compiling
-from gossamer_ir.support.typed_calls import typed
+from gossamer_support.fork import compiling
+from gossamer_support.typed_calls import typed
 
 if TYPE_CHECKING:
     from gossamer_host_runtime.parallel.interruption import Interruption

@@ -7,10 +7,10 @@ from functools import lru_cache
 
 from gossamer_ir.facts.fact_kinds import buffers_of_fact
 from gossamer_ir.nodes import Fact, Function, Node, Stmt
-from gossamer_ir.support.identity_cache import memoize_by_identity
 from gossamer_ir.traversal.buffer_definitions import handles_of
 from gossamer_ir.traversal.buffer_uses import buffers_read, buffers_written, directly_written
 from gossamer_ir.traversal.walk import every_stmt
+from gossamer_support.identity_cache import memoize_by_identity
 
 
 @memoize_by_identity

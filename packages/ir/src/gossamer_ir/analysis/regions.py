@@ -36,11 +36,11 @@ from gossamer_ir.nodes import (
     Search,
     Stmt,
 )
-from gossamer_ir.support.items_by_name import items_by_name
 from gossamer_ir.traversal.buffer_definitions import all_buffers, buffers_allocated
 from gossamer_ir.traversal.free_vars import free_vars
 from gossamer_ir.traversal.rewrite import rewrite_body
 from gossamer_ir.traversal.walk import walk
+from gossamer_support.items_by_name import items_by_name
 
 _Ends: TypeAlias = tuple[Affine, Affine] | None
 """The least and the greatest index along a dimension; None for the whole dimension."""

@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 
 from gossamer_ir.arith.affine import Affine, factors_of
 from gossamer_ir.nodes import Expr, Fact, Var, VScale
-from gossamer_ir.support.bounded_dict import put_bounded
+from gossamer_support.bounded_dict import put_bounded
 
 VSCALE = VScale()
 

@@ -17,7 +17,7 @@ from gossamer_ir.arith.inequalities import as_nonnegative, negate_condition, wid
 from gossamer_ir.core.build import ONE, index_var, integer_value
 from gossamer_ir.core.conditions import with_operators
 from gossamer_ir.nodes import Binary, Compare, Const, Expr, Fact, IfThenElse, Unary
-from gossamer_ir.support.bounded_dict import put_bounded
+from gossamer_support.bounded_dict import put_bounded
 
 _Query: TypeAlias = tuple[int, int, tuple[tuple[Expr, int], ...]]
 """The state of the constraints, and the constant and the terms of the goal, in the order in which the search

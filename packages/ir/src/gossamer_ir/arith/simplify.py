@@ -32,12 +32,12 @@ from gossamer_ir.nodes import (
     Store,
     Unary,
 )
-from gossamer_ir.support.as_tuple import as_tuple
-from gossamer_ir.support.typed_calls import typed
 from gossamer_ir.traversal.access_types import READS
 from gossamer_ir.traversal.rewrite import rewrite, rewrite_body
 from gossamer_ir.traversal.statement_queries import always_evaluated
 from gossamer_ir.traversal.walk import collect
+from gossamer_support.as_tuple import as_tuple
+from gossamer_support.typed_calls import typed
 
 
 @typed

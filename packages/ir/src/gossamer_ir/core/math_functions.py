@@ -8,7 +8,7 @@ from typing import Literal, TypeAlias
 import msgspec
 
 from gossamer_ir.core.operations import OperandKind
-from gossamer_ir.support.items_by_name import items_by_name
+from gossamer_support.items_by_name import items_by_name
 
 InstructionSet: TypeAlias = Literal["base", "sse4.1", "fma"]
 

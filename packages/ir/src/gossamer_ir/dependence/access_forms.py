@@ -12,7 +12,7 @@ from gossamer_ir.analysis.accesses.linear_form import LinearForm, form_of
 from gossamer_ir.analysis.axes.element_numbers import numbers_of
 from gossamer_ir.analysis.bounds.loops_by_name import loops_of
 from gossamer_ir.nodes import AnyBuffer, Expr, Function, Range, SparseBuffer, Stmt
-from gossamer_ir.support.identity_cache import memoize_by_identity
+from gossamer_support.identity_cache import memoize_by_identity
 
 
 class AccessForm(msgspec.Struct, frozen=True):

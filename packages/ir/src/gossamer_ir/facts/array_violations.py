@@ -21,8 +21,8 @@ from gossamer_ir.facts.index_arrays import (
     first_wrong_word,
     has_value,
 )
-from gossamer_ir.support.arrays import Array
-from gossamer_ir.support.message_texts import amount
+from gossamer_support.arrays import Array
+from gossamer_support.message_texts import amount
 
 NamedArray: TypeAlias = tuple[str, Array]
 """An array, after the name that sentences give to it."""

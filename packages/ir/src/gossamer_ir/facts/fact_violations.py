@@ -37,7 +37,7 @@ from gossamer_ir.nodes import (
     Relation,
     SortedSegments,
 )
-from gossamer_ir.support.arrays import Array
+from gossamer_support.arrays import Array
 
 
 class FactOperands(msgspec.Struct, frozen=True):

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 
 from gossamer_ir.nodes import Fact
-from gossamer_ir.support.arrays import Array
+from gossamer_support.arrays import Array
 
 CHUNK_ELEMENTS = 1 << 16
 """Elements that are read at once."""

@@ -7,10 +7,10 @@ import msgspec
 from gossamer_ir.core.build import ZERO, add, ceildiv, index, mul, product
 from gossamer_ir.core.dtypes import DType
 from gossamer_ir.nodes import Allocate, Buffer, Expr, Load, Module
-from gossamer_ir.support.items_by_name import items_by_name
-from gossamer_ir.support.typed_calls import typed
 from gossamer_ir.traversal.free_vars import free_vars
 from gossamer_ir.traversal.walk import walk
+from gossamer_support.items_by_name import items_by_name
+from gossamer_support.typed_calls import typed
 
 SCRATCH_ALIGNMENT = 256
 """The alignment of each buffer in bytes, that of allocations of GPUs and of the widest transactions."""

@@ -27,7 +27,7 @@ from gossamer_ir.interchange.records import (
     Target,
 )
 from gossamer_ir.nodes import FormatDescription, Module
-from gossamer_ir.support.typed_calls import typed
+from gossamer_support.typed_calls import typed
 
 READABLE_VERSIONS = ((0, 1),)
 """The versions that can be read."""

@@ -11,10 +11,10 @@ from gossamer_ir.errors import VerifyError
 from gossamer_ir.facts.fact_kinds import subject_of
 from gossamer_ir.interchange.records import BufferParam, MemorySpace, ScalarParam, Signature
 from gossamer_ir.nodes import Buffer, Expr, Function, Launch, Module, ParallelFor
-from gossamer_ir.support.items_by_name import items_by_name
-from gossamer_ir.support.typed_calls import typed
 from gossamer_ir.traversal.access_types import READS
 from gossamer_ir.traversal.node_index import nodes_of_type
+from gossamer_support.items_by_name import items_by_name
+from gossamer_support.typed_calls import typed
 
 
 class Usage(NamedTuple):

@@ -18,7 +18,7 @@ from gossamer_ir.interpret.memory.views import View
 from gossamer_ir.interpret.threads.watched_views import buffer_view
 from gossamer_ir.interpret.translator import Translator
 from gossamer_ir.nodes import AnyBuffer, Axis, Buffer, Expr, SparseBuffer
-from gossamer_ir.support.arrays import Array
+from gossamer_support.arrays import Array
 
 
 class Layouts(dict[str, Layout]):

@@ -12,7 +12,7 @@ from gossamer_ir.interpret.memory.layout import Layout
 from gossamer_ir.interpret.memory.levels import Level, Levels
 from gossamer_ir.interpret.memory.views import View, ViewIndices
 from gossamer_ir.interpret.threads.grid import ThreadGrid
-from gossamer_ir.support.arrays import Array
+from gossamer_support.arrays import Array
 
 
 class FiberPosition(msgspec.Struct, frozen=True):

@@ -15,9 +15,9 @@ from gossamer_ir.interpret.frame import Exec, Frame
 from gossamer_ir.interpret.statements.statement_translators import STMT_TRANSLATIONS
 from gossamer_ir.interpret.translator import Translator, call_in_order
 from gossamer_ir.nodes import Function, Module
-from gossamer_ir.support.identity_cache import memoize_by_identity
-from gossamer_ir.support.items_by_name import items_by_name
-from gossamer_ir.support.typed_calls import typed
+from gossamer_support.identity_cache import memoize_by_identity
+from gossamer_support.items_by_name import items_by_name
+from gossamer_support.typed_calls import typed
 
 
 class InterpretedKernel:

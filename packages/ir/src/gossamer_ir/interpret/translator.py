@@ -27,11 +27,11 @@ from gossamer_ir.nodes import (
     Store,
     While,
 )
-from gossamer_ir.support.items_by_name import items_by_name
 from gossamer_ir.traversal.buffer_definitions import all_buffers
 from gossamer_ir.traversal.buffer_uses import buffers_written
 from gossamer_ir.traversal.fields import has_bodies
 from gossamer_ir.traversal.walk import stmts
+from gossamer_support.items_by_name import items_by_name
 
 
 class Interpreter(Protocol):

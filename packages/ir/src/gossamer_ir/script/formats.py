@@ -18,9 +18,9 @@ from gossamer_ir.script.printer.declarations import write_axis, write_buffer, wr
 from gossamer_ir.script.printer.index_maps import write_map, write_shape
 from gossamer_ir.script.printer.writer import Writer
 from gossamer_ir.script.source import Source
-from gossamer_ir.support.typed_calls import typed
 from gossamer_ir.traversal.buffer_definitions import sparse_buffers
 from gossamer_ir.traversal.names import to_identifier
+from gossamer_support.typed_calls import typed
 
 
 def parse_format(function: Callable[..., Any] | str) -> FormatDescription:

@@ -11,7 +11,7 @@ from gossamer_ir.errors import ParseError
 from gossamer_ir.nodes import Module
 from gossamer_ir.script.parser.modules import ParsedModule, parse_text
 from gossamer_ir.script.source import Source
-from gossamer_ir.support.typed_calls import typed
+from gossamer_support.typed_calls import typed
 
 
 @typed

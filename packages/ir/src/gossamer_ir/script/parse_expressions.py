@@ -18,7 +18,7 @@ from gossamer_ir.script.parser.expressions.expression_parsers import expr
 from gossamer_ir.script.parser.state.context import ParserContext
 from gossamer_ir.script.source import Source
 from gossamer_ir.script.syntax import syntax_nodes
-from gossamer_ir.support.typed_calls import typed
+from gossamer_support.typed_calls import typed
 
 _BUFFER_AT = {"load": 0, "search": 1}
 

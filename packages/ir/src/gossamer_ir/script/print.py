@@ -23,7 +23,7 @@ from gossamer_ir.script.printer.expressions import write_expr
 from gossamer_ir.script.printer.statements import annotations_text, write_stmts
 from gossamer_ir.script.printer.writer import Writer
 from gossamer_ir.script.source import Span
-from gossamer_ir.support.typed_calls import typed
+from gossamer_support.typed_calls import typed
 
 
 class PrintedModule(msgspec.Struct, frozen=True):

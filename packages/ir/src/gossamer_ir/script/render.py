@@ -10,7 +10,7 @@ from gossamer_ir.nodes import Module, Node
 from gossamer_ir.script.parser.modules import ParsedModule
 from gossamer_ir.script.print import print_with_places
 from gossamer_ir.script.source import Source, Span
-from gossamer_ir.support.typed_calls import typed
+from gossamer_support.typed_calls import typed
 
 
 @typed

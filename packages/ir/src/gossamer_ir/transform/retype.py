@@ -32,9 +32,9 @@ from gossamer_ir.nodes import (
     Unary,
     Var,
 )
-from gossamer_ir.support.items_by_name import items_by_name
 from gossamer_ir.traversal.rewrite import map_children
 from gossamer_ir.traversal.walk import stmts
+from gossamer_support.items_by_name import items_by_name
 
 
 def retype_function(

@@ -5,8 +5,8 @@ from __future__ import annotations
 from gossamer_ir.core.axis_kinds import index_handles
 from gossamer_ir.core.dtypes import DType
 from gossamer_ir.nodes import Module
-from gossamer_ir.support.typed_calls import typed
 from gossamer_ir.transform.specialize import specialize
+from gossamer_support.typed_calls import typed
 
 
 @typed

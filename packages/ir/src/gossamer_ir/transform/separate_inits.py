@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from msgspec.structs import replace
 
 from gossamer_ir.nodes import Function, Iteration, Module, Stmt
-from gossamer_ir.support.items_by_name import items_by_name
 from gossamer_ir.transform.split_init import split_init
 from gossamer_ir.traversal.names import namer_of
+from gossamer_support.items_by_name import items_by_name
 
 
 def separate_inits(module: Module) -> Module:

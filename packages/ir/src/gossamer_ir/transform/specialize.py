@@ -12,12 +12,12 @@ from gossamer_ir.core.constants import constant
 from gossamer_ir.core.dtypes import INDEX_STORAGE, DType
 from gossamer_ir.errors import ArgumentError
 from gossamer_ir.nodes import Axis, Binary, Const, Expr, Function, Module, Node
-from gossamer_ir.support.items_by_name import items_by_name
-from gossamer_ir.support.typed_calls import typed
 from gossamer_ir.transform.retype import retype_function
 from gossamer_ir.traversal.buffer_definitions import all_buffers
 from gossamer_ir.traversal.rewrite import rewrite
 from gossamer_ir.traversal.substitute import substitute
+from gossamer_support.items_by_name import items_by_name
+from gossamer_support.typed_calls import typed
 
 
 @typed

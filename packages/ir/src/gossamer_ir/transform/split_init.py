@@ -27,7 +27,7 @@ def split_init(
     Both have the annotations of the iteration. `by_name` are those of the function.
 
     >>> from gossamer_ir.script import parse_module
-    >>> from gossamer_ir.support.items_by_name import items_by_name
+    >>> from gossamer_support.items_by_name import items_by_name
     >>> from gossamer_ir.traversal.names import namer_of
     >>> module = parse_module('''
     ... @T.prim_func

@@ -24,10 +24,10 @@ from gossamer_ir.nodes import (
     Module,
     Node,
 )
-from gossamer_ir.support.items_by_name import items_by_name
 from gossamer_ir.traversal.free_vars import free_vars
 from gossamer_ir.traversal.rewrite import rewrite
 from gossamer_ir.traversal.walk import collect
+from gossamer_support.items_by_name import items_by_name
 
 
 def block_counts(description: FormatDescription) -> tuple[tuple[Expr, Expr], ...]:

@@ -9,10 +9,10 @@ from msgspec.structs import replace
 
 from gossamer_ir.core.statement_kinds import ALLOCATING_STMTS, STMT_KINDS
 from gossamer_ir.nodes import AnyBuffer, Buffer, Function, Node, SparseBuffer, Stmt
-from gossamer_ir.support.identity_cache import memoize_by_identity
 from gossamer_ir.traversal.rewrite import rewrite_body
 from gossamer_ir.traversal.statement_queries import allocation_of
 from gossamer_ir.traversal.walk import every_stmt, stmts
+from gossamer_support.identity_cache import memoize_by_identity
 
 S = TypeVar("S", bound=Stmt)
 

@@ -15,8 +15,8 @@ from typing import Any, TypeAlias
 import msgspec
 
 from gossamer_ir.nodes import Function, Node
-from gossamer_ir.support.typed_calls import typed
 from gossamer_ir.traversal.fields import name_fields
+from gossamer_support.typed_calls import typed
 
 NameNumbers: TypeAlias = dict[str, int]
 

@@ -9,9 +9,9 @@ from typing import Any
 
 from gossamer_ir.core.statement_kinds import is_stmt
 from gossamer_ir.nodes import STMTS, Function, Node
-from gossamer_ir.support.identity_cache import memoize_by_identity
 from gossamer_ir.traversal.fields import has_bodies
 from gossamer_ir.traversal.walk import children, every_stmt, group_by_type
+from gossamer_support.identity_cache import memoize_by_identity
 
 _STMTS = frozenset(STMTS)
 

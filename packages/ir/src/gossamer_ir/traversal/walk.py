@@ -7,8 +7,8 @@ from collections.abc import Iterable, Iterator
 from typing import Any, TypeVar, overload
 
 from gossamer_ir.nodes import Function, Node, Stmt
-from gossamer_ir.support.identity_cache import memoize_by_identity
 from gossamer_ir.traversal.fields import BODIES_BACKWARDS, FIELDS, FIELDS_BACKWARDS, LEAVES
+from gossamer_support.identity_cache import memoize_by_identity
 
 N = TypeVar("N", bound=Node)
 A = TypeVar("A", bound=Node)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from gossamer_ir.errors import Diagnostic
 from gossamer_ir.facts.fact_index import stated_fact_index
 from gossamer_ir.nodes import Distinct, FormatDescription, IndexMap, InRange
-from gossamer_ir.support.message_texts import amount
 from gossamer_ir.traversal.names import is_identifier
 from gossamer_ir.verify.context import ROOT_PLACE, NodePlace, VerifyContext
 from gossamer_ir.verify.declarations.axes import check_axes
@@ -13,6 +12,7 @@ from gossamer_ir.verify.declarations.params_and_buffers import check_params
 from gossamer_ir.verify.expressions.check_expr import check_size
 from gossamer_ir.verify.functions import check_buffers
 from gossamer_ir.verify.stages.node_checks import RULES_BY_STAGE
+from gossamer_support.message_texts import amount
 
 
 def diagnostics_of_format(description: FormatDescription) -> tuple[Diagnostic, ...]:

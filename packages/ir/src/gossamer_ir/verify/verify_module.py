@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from gossamer_ir.errors import Diagnostic, VerifyError
 from gossamer_ir.nodes import Function, Module
-from gossamer_ir.support.identity_cache import memoize_by_identity
-from gossamer_ir.support.typed_calls import typed
 from gossamer_ir.verify.context import ROOT_PLACE, VerifyContext
 from gossamer_ir.verify.functions import check_function
 from gossamer_ir.verify.stages.flat import check_calls
 from gossamer_ir.verify.stages.node_checks import RULES_BY_STAGE
+from gossamer_support.identity_cache import memoize_by_identity
+from gossamer_support.typed_calls import typed
 
 
 @typed

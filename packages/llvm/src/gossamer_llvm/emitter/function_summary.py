@@ -19,8 +19,8 @@ from gossamer_ir.nodes import (
     Store,
     Var,
 )
-from gossamer_ir.support.identity_cache import memoize_by_identity
 from gossamer_ir.traversal.walk import collect, stmts
+from gossamer_support.identity_cache import memoize_by_identity
 
 _WORKING = frozenset({*LOOPS, *WRITES}.difference(CALLING_STMTS))
 """The types of statements that write, or that repeat their bodies."""

@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterable, Mapping
 from gossamer_ir.core.axis_kinds import indptr_of, is_varied, parent_value, width_of
 from gossamer_ir.core.build import ZERO, mul
 from gossamer_ir.nodes import Axis, Expr
-from gossamer_ir.support.items_by_name import items_by_name
 from gossamer_lower.axes.fiber_positions import FoundSearches, element_number
+from gossamer_support.items_by_name import items_by_name
 
 
 class AxisTree:

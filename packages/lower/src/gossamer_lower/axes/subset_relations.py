@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 from gossamer_ir.core.axis_kinds import indices_of, is_full
 from gossamer_ir.nodes import Axis, Function, Relation
-from gossamer_ir.support.items_by_name import items_by_name
+from gossamer_support.items_by_name import items_by_name
 
 
 def relations_of_fibers(function: Function) -> Iterator[Relation]:

@@ -19,11 +19,11 @@ from gossamer_ir.nodes import (
     Store,
     Var,
 )
-from gossamer_ir.support.items_by_name import items_by_name
 from gossamer_ir.traversal.names import Namer, namer_of
 from gossamer_ir.traversal.rewrite import rewrite_body
 from gossamer_ir.traversal.substitute import substitute
 from gossamer_lower.lowering_pass import lowering_pass, map_functions
+from gossamer_support.items_by_name import items_by_name
 
 
 @lowering_pass(

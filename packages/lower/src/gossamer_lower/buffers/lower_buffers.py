@@ -46,7 +46,6 @@ from gossamer_ir.nodes import (
     Store,
     Var,
 )
-from gossamer_ir.support.as_tuple import as_tuple
 from gossamer_ir.traversal.access_types import INDEXED_NODES
 from gossamer_ir.traversal.fields import LEAVES
 from gossamer_ir.traversal.rewrite import map_children
@@ -59,6 +58,7 @@ from gossamer_lower.buffers.layout.ordinary_facts import facts_of_axes, stated_f
 from gossamer_lower.buffers.layout.position_conditions import PositionConditions
 from gossamer_lower.lowering_pass import lowering_pass, map_functions
 from gossamer_lower.statements.combine_after_checks import combine_after_checks
+from gossamer_support.as_tuple import as_tuple
 
 A = TypeVar("A", Load, Store, Prefetch)
 

@@ -18,7 +18,6 @@ from gossamer_ir.nodes import (
     ParallelFor,
     Stmt,
 )
-from gossamer_ir.support.items_by_name import items_by_name
 from gossamer_ir.traversal.buffer_definitions import allocations
 from gossamer_ir.traversal.buffer_uses import buffers_read, buffers_written
 from gossamer_ir.traversal.free_vars import free_vars
@@ -33,6 +32,7 @@ from gossamer_lower.device.kernel_functions import (
     single_kernel,
 )
 from gossamer_lower.lowering_pass import lowering_pass
+from gossamer_support.items_by_name import items_by_name
 
 
 @lowering_pass(

@@ -16,7 +16,6 @@ from gossamer_ir.core.annotations import ATOMIC, without_annotation
 from gossamer_ir.core.build import handle, index_var, sub
 from gossamer_ir.facts.fact_kinds import buffers_of_fact
 from gossamer_ir.nodes import Buffer, Fact, For, Function, Module, ParallelFor, Param, Stmt, Var
-from gossamer_ir.support.items_by_name import items_by_name
 from gossamer_ir.traversal.access_types import BUFFER_NODES
 from gossamer_ir.traversal.buffer_definitions import allocations
 from gossamer_ir.traversal.buffer_uses import buffers_read
@@ -26,6 +25,7 @@ from gossamer_ir.traversal.walk import collect
 from gossamer_ir.verify import verify
 from gossamer_lower.lowering_pass import lowering_pass
 from gossamer_lower.statements.rebuild import map_stmts, with_bodies, with_body
+from gossamer_support.items_by_name import items_by_name
 
 
 @lowering_pass(

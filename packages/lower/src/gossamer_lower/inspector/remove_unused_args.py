@@ -11,11 +11,11 @@ from gossamer_ir.core.build import is_handle
 from gossamer_ir.core.statement_kinds import CALLING_STMTS
 from gossamer_ir.facts.fact_kinds import buffers_of_fact
 from gossamer_ir.nodes import FACTS, Function, Module, Node, ParallelFor, Param, Stmt, Var
-from gossamer_ir.support.items_by_name import items_by_name
 from gossamer_ir.traversal.buffer_definitions import sparse_buffers
 from gossamer_ir.traversal.rewrite import map_children
 from gossamer_ir.traversal.walk import collect, walk
 from gossamer_lower.lowering_pass import lowering_pass
+from gossamer_support.items_by_name import items_by_name
 
 _RANGE_PARAMS = 2
 """The number of parameters of a parallel function that give its part of the range; they stay."""

@@ -39,7 +39,6 @@ from gossamer_ir.nodes import (
     Store,
     Var,
 )
-from gossamer_ir.support.items_by_name import items_by_name
 from gossamer_ir.transform.split_init import split_init
 from gossamer_ir.traversal.buffer_definitions import sparse_buffers
 from gossamer_ir.traversal.free_vars import free_vars
@@ -60,6 +59,7 @@ from gossamer_lower.iterations.nests.lookup_lets import LookupLets, has_lookup
 from gossamer_lower.iterations.nests.loop_nest import NestBuilder
 from gossamer_lower.lowering_pass import lowering_pass, map_functions
 from gossamer_lower.statements.combine_after_checks import combine_after_checks
+from gossamer_support.items_by_name import items_by_name
 
 
 @lowering_pass(takes=("coordinate",), gives="position", removes=("iterations",))

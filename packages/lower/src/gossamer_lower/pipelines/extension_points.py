@@ -7,12 +7,12 @@ from collections.abc import Callable, Collection, Iterator
 import msgspec
 
 from gossamer_ir.nodes import Module, StageName
-from gossamer_ir.support.items_by_name import items_by_name
 from gossamer_lower.constructs import has_construct
 from gossamer_lower.lowering_pass import listed_records
 from gossamer_lower.pipelines.flat_passes import FLAT_PASSES
 from gossamer_lower.pipelines.flat_steps import FLAT_STEPS
 from gossamer_lower.pipelines.pass_manager import PassManager
+from gossamer_support.items_by_name import items_by_name
 
 
 class ExtensionPoint(msgspec.Struct, frozen=True):

@@ -13,13 +13,13 @@ from gossamer_ir.arith.offsets import offset_of_length
 from gossamer_ir.core.build import add, index, index_var, integer_value, mul, widen
 from gossamer_ir.errors import ScheduleError
 from gossamer_ir.nodes import Expr, For, Module
-from gossamer_ir.support.typed_calls import typed
 from gossamer_ir.traversal.buffer_uses import buffers_read
 from gossamer_ir.traversal.free_vars import free_vars
 from gossamer_schedule.conversion_loops.outermost_loops import outermost_loops
 from gossamer_schedule.errors import text_of
 from gossamer_schedule.primitives.loops.parallel import parallel
 from gossamer_schedule.rules.decisions.parallel_rows import WORK_PER_ROW, grain
+from gossamer_support.typed_calls import typed
 
 
 @typed

@@ -10,7 +10,6 @@ from collections.abc import Sequence
 
 from gossamer_ir.errors import ScheduleError
 from gossamer_ir.nodes import Binary, For, Let, Load, Module, Stmt, Store
-from gossamer_ir.support.typed_calls import typed
 from gossamer_ir.traversal.substitute import resolve
 from gossamer_ir.traversal.walk import contains
 from gossamer_schedule.conversion_loops.outermost_loops import outermost_loops
@@ -18,6 +17,7 @@ from gossamer_schedule.errors import text_of
 from gossamer_schedule.primitives.loops.loop_partition import loop_partition
 from gossamer_schedule.primitives.loops.split import split
 from gossamer_schedule.primitives.loops.unroll import unroll
+from gossamer_support.typed_calls import typed
 
 COPIES = 4
 """The iterations of a group: measured on Zen 4, where counting takes two thirds of the time of a loop that is

@@ -14,8 +14,8 @@ from msgspec.structs import replace
 
 from gossamer_ir.errors import Place
 from gossamer_ir.nodes import STMTS, Block, For, Function, Iteration, Let, Module, Stmt
-from gossamer_ir.support.identity_cache import memoize_by_identity
 from gossamer_ir.traversal.fields import body_fields, has_bodies
+from gossamer_support.identity_cache import memoize_by_identity
 
 _NODES_WITH_BODIES: tuple[type[Any], ...] = (Function, *filter(has_bodies, STMTS))
 

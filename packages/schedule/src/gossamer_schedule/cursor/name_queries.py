@@ -9,11 +9,11 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from gossamer_ir.nodes import Block, For, Function, Iteration, Module
-from gossamer_ir.support.typed_calls import typed
 from gossamer_ir.traversal.buffer_uses import buffers_read_in, outer_writes
 from gossamer_schedule.cursor.block_filter import is_selected
 from gossamer_schedule.cursor.cursor_at import Cursor, addressable_stmts
 from gossamer_schedule.cursor.find import find_block, find_function, find_named
+from gossamer_support.typed_calls import typed
 
 
 @typed

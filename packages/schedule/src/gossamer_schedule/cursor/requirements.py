@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from gossamer_ir.core.build import integer_value
 from gossamer_ir.nodes import STAGES
-from gossamer_ir.support.message_texts import either
 from gossamer_schedule.cursor.cursor_at import Cursor
 from gossamer_schedule.errors import schedule_error, text_of
+from gossamer_support.message_texts import either
 
 LOOP_STAGES = ("position", "loop")
 """The stages that have loops and blocks."""

@@ -14,9 +14,9 @@ import msgspec
 from gossamer_ir.errors import ScheduleError
 from gossamer_ir.interchange.records import Arg, Intrinsic
 from gossamer_ir.script.namespace import VScaleMultiple
-from gossamer_ir.support.message_texts import amount, nearest
 from gossamer_schedule.definition.choices import choice_type, expected_words, words_of
 from gossamer_schedule.errors import listing, schedule_error
+from gossamer_support.message_texts import amount, nearest
 
 INTRINSICS = "intrinsics"
 """The argument of primitives that need the intrinsics of a machine."""

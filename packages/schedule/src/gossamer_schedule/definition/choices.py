@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from types import NoneType, UnionType
 from typing import Any, Literal, Union, get_args, get_origin
 
-from gossamer_ir.support.message_texts import either, nearest
+from gossamer_support.message_texts import either, nearest
 
 _LITERAL = re.compile(r"Literal\[(.+)\]")
 

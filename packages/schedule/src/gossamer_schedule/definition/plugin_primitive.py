@@ -8,12 +8,12 @@ from typing import Concatenate, ParamSpec
 
 from gossamer_ir.errors import ScheduleError
 from gossamer_ir.nodes import Module
-from gossamer_ir.plugins.plugin_errors import errors_as_plugin_errors
 from gossamer_schedule.cursor.cursor_at import Cursor, cursor_at
 from gossamer_schedule.definition.arguments import require_declared_arguments
 from gossamer_schedule.definition.change import Change
 from gossamer_schedule.definition.primitive import primitive
 from gossamer_schedule.primitive_result import PrimitiveResult
+from gossamer_support.plugins.plugin_errors import errors_as_plugin_errors
 
 P = ParamSpec("P")
 

@@ -14,7 +14,6 @@ from typing import Any, Concatenate, ParamSpec
 from gossamer_ir.errors import Place, ScheduleError, UserError
 from gossamer_ir.interchange.records import Step
 from gossamer_ir.nodes import Function, Module
-from gossamer_ir.support.as_tuple import as_tuple
 from gossamer_schedule.cursor.cursor_at import Cursor, CursorAt, cursor_at, name_of
 from gossamer_schedule.cursor.find import find_function
 from gossamer_schedule.cursor.requirements import require_scheduled_stage
@@ -34,6 +33,7 @@ from gossamer_schedule.definition.step_checks import (
 )
 from gossamer_schedule.errors import schedule_error
 from gossamer_schedule.primitive_result import PrimitiveResult
+from gossamer_support.as_tuple import as_tuple
 
 P = ParamSpec("P")
 

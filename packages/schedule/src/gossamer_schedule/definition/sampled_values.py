@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from typing import Any, TypeAlias
 
 from gossamer_ir.interchange.records import Arg, Step
-from gossamer_ir.support.as_tuple import as_tuple
 from gossamer_ir.traversal.names import is_identifier
 from gossamer_schedule.cursor.cursor_at import Cursor
 from gossamer_schedule.errors import listing, schedule_error
+from gossamer_support.as_tuple import as_tuple
 
 REFERENCE_PREFIX = "$"
 """The prefix of a reference to a value."""

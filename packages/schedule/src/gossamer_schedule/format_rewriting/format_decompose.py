@@ -6,12 +6,12 @@ from collections.abc import Sequence
 
 from gossamer_ir.nodes import Module
 from gossamer_ir.script import print_format
-from gossamer_ir.support.typed_calls import typed
 from gossamer_ir.traversal.buffer_definitions import sparse_buffers
 from gossamer_schedule.errors import schedule_error
 from gossamer_schedule.format_rewriting.format_rewrite_rule import FormatRewriteRule
 from gossamer_schedule.primitive_result import PrimitiveResult
 from gossamer_schedule.primitives.coordinate.decompose_format import decompose_format
+from gossamer_support.typed_calls import typed
 
 
 @typed

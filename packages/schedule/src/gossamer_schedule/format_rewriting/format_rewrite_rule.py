@@ -11,12 +11,12 @@ from msgspec.structs import replace
 from gossamer_ir.arith.evaluate_integer import NotArithmeticError, evaluate_integer
 from gossamer_ir.errors import ScheduleError
 from gossamer_ir.nodes import Expr, FormatDescription, IndexMap, Var
-from gossamer_ir.support.message_texts import amount
-from gossamer_ir.support.typed_calls import typed
 from gossamer_ir.traversal.free_vars import free_vars
 from gossamer_schedule.definition.required_format import required_format
 from gossamer_schedule.errors import schedule_error
 from gossamer_schedule.format_rewriting.index_map_functions import index_map_of
+from gossamer_support.message_texts import amount
+from gossamer_support.typed_calls import typed
 
 SAMPLES = (1, 2, 3, 5)
 """The values of all symbolic sizes for which the maps of a rule are tested."""

@@ -8,9 +8,9 @@ from typing import Any
 
 from gossamer_ir.core.build import binary, index, index_var
 from gossamer_ir.nodes import BinaryOp, Expr, IndexMap
-from gossamer_ir.support.as_tuple import as_tuple
-from gossamer_ir.support.message_texts import amount
 from gossamer_schedule.errors import schedule_error
+from gossamer_support.as_tuple import as_tuple
+from gossamer_support.message_texts import amount
 
 
 class TracedIndex:

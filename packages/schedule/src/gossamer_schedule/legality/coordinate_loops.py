@@ -8,11 +8,11 @@ from gossamer_ir.core.axis_kinds import indices_of
 from gossamer_ir.core.build import ZERO, index_var
 from gossamer_ir.core.iteration_axes import all_axis_names
 from gossamer_ir.nodes import Axis, For, Iteration, Let, Load, Stmt, Var
-from gossamer_ir.support.items_by_name import items_by_name
 from gossamer_ir.traversal.names import Namer, namer_of
 from gossamer_ir.traversal.rewrite import rewrite_body
 from gossamer_schedule.cursor.cursor_at import Cursor
 from gossamer_schedule.cursor.find import find_loop
+from gossamer_support.items_by_name import items_by_name
 
 
 def loops_over_coordinates(cursor: Cursor) -> tuple[Cursor, tuple[For, ...]]:

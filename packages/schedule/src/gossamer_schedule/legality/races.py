@@ -17,13 +17,13 @@ from gossamer_ir.dependence.access_forms import AccessForm
 from gossamer_ir.dependence.disjointness import Disjointness, disjointness, written_accesses
 from gossamer_ir.errors import ScheduleError
 from gossamer_ir.nodes import Expr, For, Stmt
-from gossamer_ir.support.identity_cache import memoize_by_identity
 from gossamer_ir.traversal.buffer_uses import buffers_written
 from gossamer_ir.traversal.substitute import substitute
 from gossamer_schedule.cursor.cursor_at import Cursor, addressable_stmts
 from gossamer_schedule.cursor.find import find_loop
 from gossamer_schedule.cursor.variable_values import values_at
 from gossamer_schedule.errors import schedule_error, text_of
+from gossamer_support.identity_cache import memoize_by_identity
 
 _OTHER_SUFFIX = "_other"
 _MAX_POINTS = 4096

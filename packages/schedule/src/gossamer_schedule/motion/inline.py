@@ -12,7 +12,6 @@ from gossamer_ir.core.expression_kinds import has_lanes
 from gossamer_ir.core.statement_kinds import WRITES
 from gossamer_ir.errors import ScheduleError
 from gossamer_ir.nodes import Block, BlockIter, Compare, Expr, For, Function, Store
-from gossamer_ir.support.message_texts import amount
 from gossamer_ir.traversal.buffer_definitions import without_allocations
 from gossamer_ir.traversal.buffer_uses import buffers_accessed, outer_writes
 from gossamer_ir.traversal.free_vars import free_vars
@@ -21,6 +20,7 @@ from gossamer_ir.traversal.substitute import resolve, substitute
 from gossamer_schedule.cursor.cursor_at import Cursor, addressable_stmts, function_with_replaced
 from gossamer_schedule.errors import schedule_error
 from gossamer_schedule.predicates.block_predicates import less_than
+from gossamer_support.message_texts import amount
 
 
 def required_assignment(cursor: Cursor) -> Store:

@@ -13,8 +13,6 @@ from gossamer_ir.interchange.records import (
     Stats,
 )
 from gossamer_ir.nodes import Module
-from gossamer_ir.support.message_texts import in_quotes
-from gossamer_ir.support.typed_calls import typed
 from gossamer_machine.machine import Machine
 from gossamer_schedule.rules.analysis.iterations import several_iterations
 from gossamer_schedule.rules.canonical.forms import ProgramForm, forms_of
@@ -29,6 +27,8 @@ from gossamer_schedule.rules.ordered_rules import (
     Rules,
 )
 from gossamer_schedule.rules.schedule_rule import RuleContext
+from gossamer_support.message_texts import in_quotes
+from gossamer_support.typed_calls import typed
 
 
 @typed
@@ -143,7 +143,7 @@ def apply_rule(
     >>> apply_rule("spmm", SCALE, Machine())  # doctest: +ELLIPSIS
     Traceback (most recent call last):
     ...
-    gossamer_ir.errors.ArgumentError: There is no rule 'spmm'. ... [rule.name]
+    gossamer_support.errors.ArgumentError: There is no rule 'spmm'. ... [rule.name]
     """
     rules = [rule for rule in RULES if rule.name == name]
     if rules:

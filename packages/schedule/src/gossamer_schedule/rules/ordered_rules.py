@@ -16,8 +16,8 @@ from functools import cache
 from importlib import import_module
 
 from gossamer_ir.errors import InternalError
-from gossamer_ir.support.declared_order import misplacements
 from gossamer_schedule.rules.schedule_rule import RuleFlags, RuleRecord, rule_record
+from gossamer_support.declared_order import misplacements
 
 
 class OrderedRule(RuleFlags, frozen=True):
@@ -78,8 +78,8 @@ def require_declared_place(record: RuleRecord, names: Sequence[str]) -> None:
     ... # doctest: +NORMALIZE_WHITESPACE
     Traceback (most recent call last):
     ...
-    gossamer_ir.errors.InternalError: The rule 'block_spmv' is listed after 'block_spmm', but must be tried
-    before it: it matches fewer programs, with blocks that fill vectors
+    gossamer_support.errors.InternalError: The rule 'block_spmv' is listed after 'block_spmm', but must be
+    tried before it: it matches fewer programs, with blocks that fill vectors
     """
     for listed, needed in misplacements(
         record.name, names, after=record.after, before=record.before

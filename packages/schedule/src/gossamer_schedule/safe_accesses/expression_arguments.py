@@ -6,8 +6,6 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from gossamer_ir.errors import ParseError, Place
 from gossamer_ir.nodes import AnyBuffer, Block, Buffer, Expr, Load, Search, Var
-from gossamer_ir.support.items_by_name import items_by_name
-from gossamer_ir.support.message_texts import amount
 from gossamer_ir.traversal.access_types import READS
 from gossamer_ir.traversal.buffer_definitions import all_buffers
 from gossamer_ir.traversal.buffer_uses import buffers_read
@@ -17,6 +15,8 @@ from gossamer_schedule.cursor.cursor_at import Cursor
 from gossamer_schedule.cursor.variable_values import values_at
 from gossamer_schedule.errors import schedule_error
 from gossamer_schedule.safe_accesses.safe_loads import are_loads_safe_in_loops
+from gossamer_support.items_by_name import items_by_name
+from gossamer_support.message_texts import amount
 
 
 def expr_of_text(

@@ -10,7 +10,6 @@ import msgspec
 from gossamer_ir.core.axis_kinds import is_varied
 from gossamer_ir.core.conditions import conjuncts
 from gossamer_ir.nodes import AnyBuffer, Block, BlockIter, Expr, If, Load, SparseBuffer, Stmt, Store
-from gossamer_ir.support.items_by_name import items_by_name
 from gossamer_ir.traversal.buffer_uses import buffers_accessed, buffers_written
 from gossamer_ir.traversal.free_vars import free_vars
 from gossamer_schedule.cursor.cursor_at import Cursor, addressable_stmts
@@ -27,6 +26,7 @@ from gossamer_schedule.staging.cache_checks import (
     selecting_iters,
 )
 from gossamer_schedule.staging.loads import ConditionalLoad, loads_of
+from gossamer_support.items_by_name import items_by_name
 
 
 class ReadElements(msgspec.Struct, frozen=True):

@@ -7,11 +7,11 @@ from typing import Any, Self
 
 from gossamer_ir.interchange.records import Schedule, Trace
 from gossamer_ir.nodes import Module
-from gossamer_ir.support.as_tuple import as_tuple
 from gossamer_schedule.cursor.ambiguity import name_conflicts, warn_ambiguous_name
 from gossamer_schedule.cursor.handles import StmtHandle, current_name
 from gossamer_schedule.primitive_result import PrimitiveResult
 from gossamer_schedule.trace.codec import LOWERINGS
+from gossamer_support.as_tuple import as_tuple
 
 
 class AppliedSteps:

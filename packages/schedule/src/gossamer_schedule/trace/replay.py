@@ -6,12 +6,12 @@ from collections.abc import Callable, Mapping, Sequence
 
 from gossamer_ir.interchange.records import Intrinsic, Step, Trace
 from gossamer_ir.nodes import Module
-from gossamer_ir.support.typed_calls import typed
 from gossamer_schedule.definition.arguments import INTRINSICS, argument_types, takes_intrinsics
 from gossamer_schedule.definition.sampled_values import with_values
 from gossamer_schedule.errors import schedule_error
 from gossamer_schedule.primitive_result import PrimitiveResult
 from gossamer_schedule.trace.find_primitive import NO_PLUGIN_PRIMITIVES, find_primitive
+from gossamer_support.typed_calls import typed
 
 
 @typed

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from gossamer_ir.errors import ScheduleError
-from gossamer_ir.support.message_texts import nearest
 from gossamer_schedule.foreign_names.hints import METHODS
 from gossamer_schedule.trace.primitive_table import PRIMITIVES
+from gossamer_support.message_texts import nearest
 
 
 class UnknownNameError(ScheduleError, AttributeError):

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, TypeAlias
 import msgspec
 import numpy as np
 
-from gossamer_ir.support.arrays import Array
+from gossamer_support.arrays import Array
 from gossamer_testkit.matrices.oracles import max_relative_error, tolerance
 
 Options: TypeAlias = Mapping[str, Any]

@@ -13,7 +13,7 @@ import msgspec
 from gossamer_ir.errors import ArgumentError
 from gossamer_ir.interchange.serialization import loads
 from gossamer_ir.nodes import Module
-from gossamer_ir.support.typed_calls import typed
+from gossamer_support.typed_calls import typed
 from gossamer_testkit.corpus.case import Case, Expected
 from gossamer_testkit.corpus.inputs import INPUT_GENERATORS
 from gossamer_testkit.corpus.oracles import ORACLES

@@ -9,7 +9,7 @@ from functools import cache
 from importlib.resources import files
 
 from gossamer_ir.errors import ArgumentError
-from gossamer_ir.support.typed_calls import typed
+from gossamer_support.typed_calls import typed
 
 SUFFIX = ".txt"
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from gossamer_ir.support.arrays import Array
+from gossamer_support.arrays import Array
 from gossamer_testkit.matrices.csr_matrix import Csr, from_mask, from_rows
 
 INF, NAN = float("inf"), float("nan")

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Sequence
 import msgspec
 import numpy as np
 
-from gossamer_ir.support.arrays import Array
-from gossamer_ir.support.typed_calls import typed
+from gossamer_support.arrays import Array
+from gossamer_support.typed_calls import typed
 
 
 class Csr(msgspec.Struct, frozen=True, eq=False):

@@ -13,7 +13,7 @@ from typing import Protocol
 
 import numpy as np
 
-from gossamer_ir.support.arrays import Array
+from gossamer_support.arrays import Array
 from gossamer_testkit.matrices.csr_matrix import Csr
 
 WEIGHT_ROUNDINGS = 8

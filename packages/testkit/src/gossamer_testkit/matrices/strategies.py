@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 from hypothesis import strategies as st
 
-from gossamer_ir.support.arrays import Array
-from gossamer_ir.support.typed_calls import typed
+from gossamer_support.arrays import Array
+from gossamer_support.typed_calls import typed
 from gossamer_testkit.matrices.csr_matrix import Csr, from_rows
 
 FLOAT_DTYPES = ("float32", "float64")

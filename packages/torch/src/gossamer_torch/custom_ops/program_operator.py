@@ -15,10 +15,10 @@ from gossamer_ir.errors import ArgumentError
 from gossamer_ir.interchange.records import Signature
 from gossamer_ir.interchange.serialization import dumps
 from gossamer_ir.nodes import Module
-from gossamer_ir.support.as_tuple import as_tuple
-from gossamer_ir.support.typed_calls import typed
 from gossamer_ir.transform.retype_module import retype_module
 from gossamer_ir.traversal.buffer_uses import buffers_written
+from gossamer_support.as_tuple import as_tuple
+from gossamer_support.typed_calls import typed
 from gossamer_torch.checks import (
     INDEX_TENSOR_DTYPES,
     require_dense,

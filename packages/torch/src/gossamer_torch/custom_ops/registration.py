@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, ParamSpec, TypeAlias, TypeVar
 import torch
 
 from gossamer_ir.errors import ArgumentError, InternalError
-from gossamer_ir.support.as_tuple import as_tuple
+from gossamer_support.as_tuple import as_tuple
 from gossamer_torch.checks import forward_mode_error
 from gossamer_torch.func_transforms import are_calls_observed, has_func_transforms, is_wrapped
 from gossamer_torch.torch_threads import use_torch_threads

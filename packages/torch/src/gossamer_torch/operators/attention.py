@@ -6,7 +6,7 @@ import math
 
 import torch
 
-from gossamer_ir.support.typed_calls import typed
+from gossamer_support.typed_calls import typed
 from gossamer_torch.batches import flattened_batch
 from gossamer_torch.checks import (
     require_dense,

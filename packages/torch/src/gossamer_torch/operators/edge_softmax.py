@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gossamer_ir.support.typed_calls import typed
+from gossamer_support.typed_calls import typed
 from gossamer_torch.checks import require_dense
 from gossamer_torch.conversion import SparseOperand, to_sparse_matrix
 from gossamer_torch.custom_ops.softmax import row_softmax

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import torch
 
 from gossamer_ir.errors import ArgumentError
-from gossamer_ir.support.typed_calls import typed
+from gossamer_support.typed_calls import typed
 from gossamer_torch.checks import (
     require_dense,
     require_one_device,

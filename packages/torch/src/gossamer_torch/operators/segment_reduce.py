@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 
-from gossamer_ir.support.typed_calls import typed
+from gossamer_support.typed_calls import typed
 from gossamer_torch.checks import (
     INDEX_TENSOR_DTYPES,
     require_dense,

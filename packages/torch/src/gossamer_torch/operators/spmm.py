@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 
-from gossamer_ir.support.typed_calls import typed
+from gossamer_support.typed_calls import typed
 from gossamer_torch.conversion import SparseOperand, to_sparse_matrix
 from gossamer_torch.custom_ops.row_reductions import ReduceName, reduce_rows
 

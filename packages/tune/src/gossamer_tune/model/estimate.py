@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from gossamer_ir.support.message_texts import with_parameters
+from gossamer_support.message_texts import with_parameters
 
 
 class Estimate(NamedTuple):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gossamer_ir.support.typed_calls import typed
+from gossamer_support.typed_calls import typed
 from gossamer_tune.model.csr_times_dense import (
     ELEMENT_CYCLES,
     RESULT_CYCLES,

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gossamer_ir.support.arrays import Array
+from gossamer_support.arrays import Array
 from gossamer_tune.properties.row_sample import elements_of_rows
 
 MAX_LOOKBACK = 1 << 16

@@ -8,8 +8,8 @@ from typing import NamedTuple
 import numpy as np
 
 from gossamer_ir.interchange.records import Stats
-from gossamer_ir.support.arrays import Array
-from gossamer_ir.support.typed_calls import typed
+from gossamer_support.arrays import Array
+from gossamer_support.typed_calls import typed
 from gossamer_tune.properties.column_reuse import ColumnReuse, column_reuse
 from gossamer_tune.properties.row_sample import GROUP, RowSample, distinct_count, sample_rows
 from gossamer_tune.properties.slices import HEIGHTS, slice_fill

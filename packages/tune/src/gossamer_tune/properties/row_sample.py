@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gossamer_ir.support.arrays import Array
+from gossamer_support.arrays import Array
 
 GROUP = 48
 """The rows of a group: a multiple of the block sizes 2, 3, 4, 6, 8 and 16, so that whole blocks are seen."""

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from gossamer_ir.support.arrays import Array
 from gossamer_machine.schedule_policy.row_lengths import window_rows
+from gossamer_support.arrays import Array
 
 HEIGHT = 8
 """The rows of a slice: the default of the format (`tests/integration/test_modelled_schedules.py`)."""

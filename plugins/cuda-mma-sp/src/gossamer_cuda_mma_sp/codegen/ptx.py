@@ -59,7 +59,7 @@ def without_externals(ptx: str) -> str:
 
     >>> without_externals(".extern .func llvm_misspelt ()")
     Traceback (most recent call last):
-    gossamer_ir.errors.InternalError: The emitted PTX refers to a function ...: .extern .func llvm_misspelt ()
+    gossamer_support.errors.InternalError: The emitted PTX refers to a function ... .func llvm_misspelt ()
     """
     leaked = _EXTERNAL_FUNCTION.search(ptx)
     if leaked is not None:

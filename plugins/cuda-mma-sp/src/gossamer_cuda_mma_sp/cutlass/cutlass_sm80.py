@@ -13,8 +13,8 @@ from gossamer_cuda_mma_sp.n_m.compressed_matrix import (
 from gossamer_cuda_mma_sp.n_m.metadata_words import pad_matrix, words_of_nibbles
 from gossamer_cuda_mma_sp.n_m.operand_dtypes import OperandDType, dtype_of_operand
 from gossamer_ir.errors import ArgumentError
-from gossamer_ir.support.arrays import Array
-from gossamer_ir.support.typed_calls import typed
+from gossamer_support.arrays import Array
+from gossamer_support.typed_calls import typed
 
 
 @typed

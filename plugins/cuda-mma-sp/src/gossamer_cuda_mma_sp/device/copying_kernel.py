@@ -21,7 +21,7 @@ from gossamer_cuda_mma_sp.device.memory_pool import MemoryBlock
 from gossamer_cuda_mma_sp.device_code import DeviceCode
 from gossamer_cuda_mma_sp.driver.cuda_driver import DEFAULT_STREAM
 from gossamer_ir.interchange.records import Signature
-from gossamer_ir.support.arrays import Array
+from gossamer_support.arrays import Array
 
 
 def copying_kernel(artifact: Artifact, device: GpuDevice) -> NativeKernel:

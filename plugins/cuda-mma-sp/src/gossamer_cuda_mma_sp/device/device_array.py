@@ -12,7 +12,7 @@ from gossamer_backend.plugin_api import HOST, ArrayView, exported_capsule, view_
 from gossamer_cuda_mma_sp.device.gpu_device import GpuDevice
 from gossamer_cuda_mma_sp.device.stream_handles import stream_handle
 from gossamer_cuda_mma_sp.driver.cuda_driver import DEFAULT_STREAM
-from gossamer_ir.support.arrays import Array
+from gossamer_support.arrays import Array
 
 _UNORDERED = -1
 """The stream of a consumer that does not want to wait."""

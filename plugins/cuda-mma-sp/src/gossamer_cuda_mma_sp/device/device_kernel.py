@@ -26,7 +26,7 @@ from gossamer_ir import scratch_layout
 from gossamer_ir.errors import ArgumentError
 from gossamer_ir.facts.index_arrays import FactChecker
 from gossamer_ir.interchange.records import Signature
-from gossamer_ir.support.arrays import Array
+from gossamer_support.arrays import Array
 
 
 class DeviceKernel:

@@ -35,8 +35,8 @@ from gossamer_ir.nodes import (
     Unary,
     Var,
 )
-from gossamer_ir.support.arrays import Array
-from gossamer_ir.support.items_by_name import items_by_name
+from gossamer_support.arrays import Array
+from gossamer_support.items_by_name import items_by_name
 
 _FAILED = workspace_field("failed_buffer")
 

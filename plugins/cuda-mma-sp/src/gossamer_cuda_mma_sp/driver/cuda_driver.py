@@ -11,7 +11,7 @@ import numpy as np
 
 from gossamer_cuda_mma_sp.device_code import GridShape
 from gossamer_cuda_mma_sp.driver.device_limits import DeviceLimits
-from gossamer_ir.support.arrays import Array
+from gossamer_support.arrays import Array
 
 DEFAULT_STREAM = 0
 """The handle of the default stream."""

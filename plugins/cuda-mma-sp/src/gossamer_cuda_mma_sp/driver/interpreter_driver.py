@@ -14,7 +14,7 @@ from gossamer_cuda_mma_sp.driver.device_limits import INTERPRETED
 from gossamer_cuda_mma_sp.interpreter.grid import run_grid
 from gossamer_cuda_mma_sp.interpreter.memory import DeviceFaultError, GlobalMemory
 from gossamer_cuda_mma_sp.interpreter.program import KernelProgram, parse_ptx
-from gossamer_ir.support.arrays import Array
+from gossamer_support.arrays import Array
 
 
 class InterpreterDriver:

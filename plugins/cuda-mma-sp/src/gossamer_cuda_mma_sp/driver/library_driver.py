@@ -13,7 +13,7 @@ from gossamer_cuda_mma_sp.device_code import GridShape
 from gossamer_cuda_mma_sp.driver.cuda_driver import KernelFunction, LaunchArgument, PinnedMemory
 from gossamer_cuda_mma_sp.driver.device_limits import device_limits
 from gossamer_cuda_mma_sp.driver.library_calls import BindingsCalls, CtypesCalls
-from gossamer_ir.support.arrays import Array
+from gossamer_support.arrays import Array
 
 _FUNCTION_THREADS, _FUNCTION_SHARED, _FUNCTION_DYNAMIC = 0, 1, 8
 """Attributes of functions (`CUfunction_attribute`)."""

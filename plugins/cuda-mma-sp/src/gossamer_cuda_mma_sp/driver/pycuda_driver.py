@@ -19,7 +19,7 @@ from gossamer_cuda_mma_sp.driver.cuda_driver import (
 )
 from gossamer_cuda_mma_sp.driver.device_limits import device_limits
 from gossamer_cuda_mma_sp.driver.driver_error import FATAL_ERRORS, OUT_OF_DEVICE_MEMORY, DriverError
-from gossamer_ir.support.arrays import Array
+from gossamer_support.arrays import Array
 
 _NAMES_BY_TEXT = {text: name for name, text in FATAL_ERRORS.items()}
 

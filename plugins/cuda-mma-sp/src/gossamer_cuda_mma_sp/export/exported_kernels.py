@@ -14,9 +14,9 @@ from gossamer_cuda_mma_sp.target.gpu import gpu_of
 from gossamer_ir.interchange.kernel_abi import KERNEL_SYMBOL, WORKSPACE_FIELDS, workspace_field
 from gossamer_ir.nodes import Expr, Function, Launch, Module
 from gossamer_ir.script import print_expr, print_module
-from gossamer_ir.support.items_by_name import items_by_name
 from gossamer_ir.traversal.buffer_definitions import allocations
 from gossamer_ir.traversal.walk import stmts
+from gossamer_support.items_by_name import items_by_name
 
 _KERNEL = re.compile(rf"(?<!\w){KERNEL_SYMBOL}")
 _WORKSPACE = {

@@ -16,8 +16,8 @@ import msgspec
 import numpy as np
 
 from gossamer_ir.errors import ArgumentError
-from gossamer_ir.support.arrays import Array
-from gossamer_ir.support.typed_calls import typed
+from gossamer_support.arrays import Array
+from gossamer_support.typed_calls import typed
 
 CHUNK_BYTES = 16
 ATOM_SPANS = 8

@@ -8,7 +8,7 @@ from gossamer_cuda_mma_sp.n_m.metadata_words import UNUSED_NIBBLE, groups_of_wor
 from gossamer_ir import parse_module
 from gossamer_ir.core.limits import WARP_LANES
 from gossamer_ir.nodes import Module
-from gossamer_ir.support.typed_calls import typed
+from gossamer_support.typed_calls import typed
 
 _PACK = """
 @T.prim_func

@@ -20,8 +20,8 @@ from gossamer_cuda_mma_sp.n_m.metadata_words import (
     words_of_nibbles,
 )
 from gossamer_ir.core.limits import WARP_LANES
-from gossamer_ir.support.arrays import Array
-from gossamer_ir.support.typed_calls import typed
+from gossamer_support.arrays import Array
+from gossamer_support.typed_calls import typed
 
 
 @typed

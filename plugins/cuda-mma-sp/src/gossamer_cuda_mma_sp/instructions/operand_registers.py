@@ -31,8 +31,8 @@ from gossamer_cuda_mma_sp.n_m.operand_dtypes import (
 )
 from gossamer_ir.core.limits import WARP_LANES
 from gossamer_ir.errors import ArgumentError
-from gossamer_ir.support.arrays import Array
-from gossamer_ir.support.typed_calls import typed
+from gossamer_support.arrays import Array
+from gossamer_support.typed_calls import typed
 
 ACCUMULATOR_DTYPES = ("float16", "float32", "int32")
 """The dtypes of results."""

@@ -6,7 +6,7 @@ import msgspec
 
 from gossamer_cuda_mma_sp.n_m.operand_dtypes import OperandDType, operand_dtype_named
 from gossamer_ir.errors import ArgumentError
-from gossamer_ir.support.typed_calls import typed
+from gossamer_support.typed_calls import typed
 
 MMA_ROWS = 16
 """The rows of A and of the result."""
@@ -114,8 +114,8 @@ def required_instruction(
     >>> required_instruction("m16n8k32", "float16", "float16", "float32", selector=2, architecture=90)
     Traceback (most recent call last):
     ...
-    gossamer_ir.errors.ArgumentError: The sparsity selector of m16n8k32 for float16 is 2; expected 0 or 1. \
-[n_m.selector]
+    gossamer_support.errors.ArgumentError: The sparsity selector of m16n8k32 for float16 is 2; expected 0 or \
+1. [n_m.selector]
     """
     instruction = sparse_instruction(shape, a)
     operand_dtype_named(b)

@@ -21,7 +21,7 @@ from gossamer_cuda_mma_sp.target.architectures import PTX_VERSIONS, SPARSE_PTX
 from gossamer_cuda_mma_sp.target.gpu import Gpu
 from gossamer_ir.core.limits import WARP_LANES
 from gossamer_ir.errors import ArgumentError
-from gossamer_ir.support.typed_calls import typed
+from gossamer_support.typed_calls import typed
 
 WARPS = 4
 """The warps of a warpgroup, which execute an instruction together."""
@@ -185,8 +185,8 @@ def warpgroup_instruction(columns: int, a: str, b: str, accumulator: str) -> War
     >>> warpgroup_instruction(40, "int8", "int8", "int32")
     Traceback (most recent call last):
     ...
-    gossamer_ir.errors.ArgumentError: There is no 'wgmma.mma_async.sp' of int8 and int8 into int32 with 40 \
-columns; expected 8, 16, 24, 32, 48, 64, 80, 96, 112, 128, 144, 160, 176, 192, 208, 224, 240, 256. \
+    gossamer_support.errors.ArgumentError: There is no 'wgmma.mma_async.sp' of int8 and int8 into int32 with \
+40 columns; expected 8, 16, 24, 32, 48, 64, 80, 96, 112, 128, 144, 160, 176, 192, 208, 224, 240, 256. \
 [n_m.instruction]
     """
     for name in (a, b):

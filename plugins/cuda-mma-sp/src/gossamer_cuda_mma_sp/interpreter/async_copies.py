@@ -6,7 +6,7 @@ import msgspec
 import numpy as np
 
 from gossamer_cuda_mma_sp.interpreter.memory import LaneNumbers
-from gossamer_ir.support.arrays import Array
+from gossamer_support.arrays import Array
 
 
 class CopiedBytes(msgspec.Struct, frozen=True):

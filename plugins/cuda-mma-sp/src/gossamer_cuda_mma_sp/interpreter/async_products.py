@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from gossamer_cuda_mma_sp.interpreter.memory import LaneNumbers, TrackedMemory
 from gossamer_cuda_mma_sp.interpreter.thread_registers import ThreadRegisters
-from gossamer_ir.support.arrays import Array
+from gossamer_support.arrays import Array
 
 
 class BegunProduct(msgspec.Struct, frozen=True):

@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from gossamer_ir.support.arrays import Array
+from gossamer_support.arrays import Array
 
 LaneNumbers: TypeAlias = npt.NDArray[np.int64]
 """A number for each thread."""

@@ -14,9 +14,9 @@ from gossamer_cuda_mma_sp.n_m.metadata_words import (
 )
 from gossamer_cuda_mma_sp.n_m.operand_dtypes import OperandDType, dtype_of_operand
 from gossamer_ir.errors import FormatError
-from gossamer_ir.support.arrays import Array
-from gossamer_ir.support.message_texts import amount
-from gossamer_ir.support.typed_calls import typed
+from gossamer_support.arrays import Array
+from gossamer_support.message_texts import amount
+from gossamer_support.typed_calls import typed
 
 
 @typed

@@ -6,7 +6,7 @@ from gossamer_cuda_mma_sp.n_m.metadata_words import groups_of_word
 from gossamer_cuda_mma_sp.n_m.operand_dtypes import OperandDType, operand_dtype_named
 from gossamer_ir import parse_module
 from gossamer_ir.nodes import Module
-from gossamer_ir.support.typed_calls import typed
+from gossamer_support.typed_calls import typed
 
 _COMPRESS = """
 @T.prim_func

@@ -23,9 +23,9 @@ from gossamer_cuda_mma_sp.n_m.operand_dtypes import (
     operand_dtype_named,
 )
 from gossamer_ir.errors import ArgumentError
-from gossamer_ir.support.arrays import Array
-from gossamer_ir.support.message_texts import amount
-from gossamer_ir.support.typed_calls import typed
+from gossamer_support.arrays import Array
+from gossamer_support.message_texts import amount
+from gossamer_support.typed_calls import typed
 
 
 class CompressedMatrix(msgspec.Struct, frozen=True, eq=False):

@@ -8,7 +8,7 @@ from gossamer_cuda_mma_sp.n_m.n_m_patterns import NMPattern
 from gossamer_cuda_mma_sp.n_m.operand_dtypes import operand_dtype_named
 from gossamer_ir import parse_module
 from gossamer_ir.nodes import Module
-from gossamer_ir.support.typed_calls import typed
+from gossamer_support.typed_calls import typed
 
 _DECODE = """
 @T.prim_func

@@ -11,9 +11,9 @@ import numpy as np
 from gossamer_cuda_mma_sp.n_m.n_m_patterns import NIBBLE_BITS, NMPattern
 from gossamer_cuda_mma_sp.n_m.operand_dtypes import operand_dtype_named
 from gossamer_ir.errors import ArgumentError, FormatError
-from gossamer_ir.support.arrays import Array
-from gossamer_ir.support.message_texts import amount
-from gossamer_ir.support.typed_calls import typed
+from gossamer_support.arrays import Array
+from gossamer_support.message_texts import amount
+from gossamer_support.typed_calls import typed
 
 METADATA_DTYPES = ("int8", "int16", "int32")
 """The dtypes of the words of metadata."""

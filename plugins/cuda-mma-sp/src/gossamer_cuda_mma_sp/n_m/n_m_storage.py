@@ -12,9 +12,9 @@ from gossamer_cuda_mma_sp.n_m.metadata_words import require_legal
 from gossamer_cuda_mma_sp.n_m.operand_dtypes import OperandDType, operand_dtype_named
 from gossamer_ir.core.bfloat16 import decode_bfloat16, encode_bfloat16, round_bfloat16
 from gossamer_ir.errors import ArgumentError
-from gossamer_ir.support.arrays import Array
-from gossamer_ir.support.message_texts import amount
-from gossamer_ir.support.typed_calls import typed
+from gossamer_support.arrays import Array
+from gossamer_support.message_texts import amount
+from gossamer_support.typed_calls import typed
 
 DATA_DTYPES = ("float32", "float64")
 """The dtypes of the elements of tensors."""

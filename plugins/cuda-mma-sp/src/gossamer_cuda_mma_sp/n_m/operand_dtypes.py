@@ -7,8 +7,8 @@ import numpy as np
 
 from gossamer_cuda_mma_sp.n_m.n_m_patterns import FOUR_OF_EIGHT, ONE_OF_TWO, TWO_OF_FOUR, NMPattern
 from gossamer_ir.errors import ArgumentError
-from gossamer_ir.support.arrays import Array
 from gossamer_machine.intrinsics.n_m_operands import SPECIAL_OPERANDS
+from gossamer_support.arrays import Array
 
 
 class OperandDType(msgspec.Struct, frozen=True):

@@ -8,8 +8,8 @@ from gossamer_generic_cpu.target.vectors import vector_bits
 from gossamer_host_runtime import Cpu, architecture, host, host_cpu, parallelism_of
 from gossamer_ir.errors import ArgumentError
 from gossamer_ir.interchange.records import Target
-from gossamer_ir.support.items_by_name import items_by_name
 from gossamer_machine.cpu_options import CPU_OPTIONS, require_options
+from gossamer_support.items_by_name import items_by_name
 
 if TYPE_CHECKING:
     from gossamer_generic_cpu.target.cpu_tables import CpuTable

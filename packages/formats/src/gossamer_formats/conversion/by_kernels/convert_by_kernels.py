@@ -28,8 +28,8 @@ from gossamer_formats.conversion.destination.converted_storage import (
 from gossamer_formats.registry.compiler import Compile
 from gossamer_formats.storage import Storage
 from gossamer_ir.nodes import FormatDescription
-from gossamer_ir.support.arrays import Array
-from gossamer_ir.support.bounded_dict import put_bounded
+from gossamer_support.arrays import Array
+from gossamer_support.bounded_dict import put_bounded
 
 MAX_RECORDED = 256
 """The number of recordings that are kept for a destination."""

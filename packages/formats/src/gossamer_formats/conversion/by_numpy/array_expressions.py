@@ -9,7 +9,7 @@ import numpy as np
 
 from gossamer_ir.errors import UnsupportedError
 from gossamer_ir.nodes import Binary, Cast, Const, Expr, Load, Var
-from gossamer_ir.support.arrays import Array
+from gossamer_support.arrays import Array
 
 # Other operations: refused.
 _OPERATIONS: dict[str, Callable[..., Any]] = {

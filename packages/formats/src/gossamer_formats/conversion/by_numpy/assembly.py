@@ -31,9 +31,9 @@ from gossamer_ir.core.axis_kinds import Indices, Indptr, indices_of, indptr_of, 
 from gossamer_ir.core.build import integer_value
 from gossamer_ir.errors import FormatError, UnsupportedError
 from gossamer_ir.nodes import Axis, Buffer, FormatDescription
-from gossamer_ir.support.arrays import Array
-from gossamer_ir.support.items_by_name import items_by_name
-from gossamer_ir.support.message_texts import amount
+from gossamer_support.arrays import Array
+from gossamer_support.items_by_name import items_by_name
+from gossamer_support.message_texts import amount
 
 
 class Assembly(NamedTuple):

@@ -30,8 +30,8 @@ from gossamer_formats.conversion.destination.known_sizes import KnownSizes
 from gossamer_ir.analysis.axes.logical_elements import map_results, map_vars
 from gossamer_ir.errors import FormatError
 from gossamer_ir.nodes import Axis, FormatDescription, Load
-from gossamer_ir.support.arrays import Array
-from gossamer_ir.support.items_by_name import items_by_name
+from gossamer_support.arrays import Array
+from gossamer_support.items_by_name import items_by_name
 
 
 class StoredContents(NamedTuple):

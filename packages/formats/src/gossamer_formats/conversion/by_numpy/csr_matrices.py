@@ -12,7 +12,7 @@ from gossamer_formats.descriptions.csr import csr
 from gossamer_formats.storage import Storage
 from gossamer_formats.value_dtypes import NUMPY_DTYPES, dtype_name
 from gossamer_ir.core.axis_kinds import indices_of
-from gossamer_ir.support.arrays import Array
+from gossamer_support.arrays import Array
 
 
 def csr_storage(shape: Sequence[int], arrays: Mapping[str, Any]) -> Storage:

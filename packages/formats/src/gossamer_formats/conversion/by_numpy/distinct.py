@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gossamer_ir.support.arrays import Array
+from gossamer_support.arrays import Array
 
 
 class DistinctTuples(NamedTuple):

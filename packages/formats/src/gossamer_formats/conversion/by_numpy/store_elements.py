@@ -26,8 +26,8 @@ from gossamer_ir.analysis.axes.logical_elements import stores_only_elements
 from gossamer_ir.core.axis_kinds import indices_of
 from gossamer_ir.errors import FormatError
 from gossamer_ir.nodes import FormatDescription
-from gossamer_ir.support.arrays import Array
-from gossamer_ir.support.items_by_name import items_by_name
+from gossamer_support.arrays import Array
+from gossamer_support.items_by_name import items_by_name
 
 
 def store_elements(

@@ -16,8 +16,8 @@ from gossamer_ir.analysis.axes.logical_elements import map_results, map_vars
 from gossamer_ir.core.axis_kinds import indices_of, indptr_of, width_of
 from gossamer_ir.facts.index_arrays import bits_of_words
 from gossamer_ir.nodes import Axis
-from gossamer_ir.support.arrays import Array
-from gossamer_ir.support.items_by_name import items_by_name
+from gossamer_support.arrays import Array
+from gossamer_support.items_by_name import items_by_name
 
 
 class Elements(NamedTuple):

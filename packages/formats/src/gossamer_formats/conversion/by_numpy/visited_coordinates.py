@@ -16,9 +16,9 @@ from gossamer_formats.storage import Storage, element_count
 from gossamer_ir.analysis.axes.logical_elements import map_results, map_vars
 from gossamer_ir.core.axis_kinds import indices_of, is_full
 from gossamer_ir.nodes import Axis, Expr
-from gossamer_ir.support.arrays import Array
-from gossamer_ir.support.items_by_name import items_by_name
 from gossamer_ir.traversal.free_vars import free_vars
+from gossamer_support.arrays import Array
+from gossamer_support.items_by_name import items_by_name
 
 
 class VisitedCoordinates(NamedTuple):

@@ -13,7 +13,7 @@ from gossamer_ir.errors import FormatError, UnsupportedError
 from gossamer_ir.facts.fact_index import fact_index
 from gossamer_ir.facts.index_arrays import is_distinct
 from gossamer_ir.nodes import Binary, Distinct, Expr, FormatDescription, Load, Var
-from gossamer_ir.support.arrays import Array
+from gossamer_support.arrays import Array
 
 
 def indexing_axes(description: FormatDescription, load: Load) -> tuple[str, ...]:

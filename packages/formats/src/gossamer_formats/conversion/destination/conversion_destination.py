@@ -15,8 +15,8 @@ from gossamer_formats.format import ContentsOrder, Format
 from gossamer_formats.registry.formats import FORMATS, format_named
 from gossamer_ir.errors import FormatError
 from gossamer_ir.nodes import FormatDescription
-from gossamer_ir.support.arrays import Array
-from gossamer_ir.support.message_texts import amount
+from gossamer_support.arrays import Array
+from gossamer_support.message_texts import amount
 
 
 class Destination(msgspec.Struct, frozen=True, eq=False):

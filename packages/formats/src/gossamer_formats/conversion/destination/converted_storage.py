@@ -8,7 +8,7 @@ from typing import NamedTuple
 from gossamer_formats.storage import Storage
 from gossamer_ir.errors import FormatError
 from gossamer_ir.nodes import FormatDescription
-from gossamer_ir.support.arrays import Array
+from gossamer_support.arrays import Array
 
 
 class ConvertedStorage(NamedTuple):

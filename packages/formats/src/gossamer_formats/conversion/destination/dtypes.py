@@ -14,8 +14,8 @@ from gossamer_formats.storage import values_handle, with_value_dtype
 from gossamer_formats.value_dtypes import dtype_name, value_array_dtype
 from gossamer_ir.core.axis_kinds import indices_of, indptr_of, with_index_dtypes
 from gossamer_ir.nodes import FormatDescription, Load
-from gossamer_ir.support.arrays import Array
 from gossamer_ir.traversal.rewrite import rewrite
+from gossamer_support.arrays import Array
 
 
 def with_dtypes_of(

@@ -19,9 +19,9 @@ from gossamer_ir.arith.affine import Affine, affine_of, expr_of, scale
 from gossamer_ir.core.build import ONE, add, binary, floordiv, index, index_var, mul, sub
 from gossamer_ir.errors import UnsupportedError
 from gossamer_ir.nodes import Cast, Expr, FormatDescription, Load, Var
-from gossamer_ir.support.items_by_name import items_by_name
 from gossamer_ir.traversal.free_vars import free_vars
 from gossamer_ir.traversal.rewrite import rewrite
+from gossamer_support.items_by_name import items_by_name
 
 
 class Solved(NamedTuple):

@@ -12,8 +12,8 @@ from gossamer_formats.description_sizes import shape_of
 from gossamer_ir.analysis.axes.logical_elements import map_vars
 from gossamer_ir.core.axis_kinds import indices_of, indptr_of, width_of
 from gossamer_ir.nodes import Axis, Buffer, FormatDescription
-from gossamer_ir.support.arrays import Array
-from gossamer_ir.support.items_by_name import items_by_name
+from gossamer_support.arrays import Array
+from gossamer_support.items_by_name import items_by_name
 
 
 def sizes_of_arrays(

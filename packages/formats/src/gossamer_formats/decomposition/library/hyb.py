@@ -18,7 +18,7 @@ from gossamer_formats.registry.compiler import find_compiler
 from gossamer_formats.storage import Storage
 from gossamer_formats.tensors.sparse_tensor import SparseTensor
 from gossamer_ir.errors import FormatError
-from gossamer_ir.support.arrays import Array
+from gossamer_support.arrays import Array
 
 if TYPE_CHECKING:
     from gossamer_formats.registry.compiler import Compile

@@ -31,8 +31,8 @@ from gossamer_formats.tensors.sparse_tensor import SparseTensor
 from gossamer_formats.tensors.standard_formats import in_format_with, is_sorted_and_unique
 from gossamer_formats.tensors.tensor_of_arrays import tensor_of_arrays
 from gossamer_ir.errors import FormatError
-from gossamer_ir.support.arrays import Array
-from gossamer_ir.support.message_texts import amount
+from gossamer_support.arrays import Array
+from gossamer_support.message_texts import amount
 
 BINSPARSE_VERSION = "0.1"
 

@@ -16,9 +16,9 @@ from pathlib import Path
 from gossamer_formats.io.file_format import FileFormat
 from gossamer_formats.io.file_formats import binsparse, dlmc, frostt, matrix_market, scipy_archives
 from gossamer_ir.errors import FormatError
-from gossamer_ir.plugins import groups
-from gossamer_ir.plugins.named_objects import NamedObjects
-from gossamer_ir.support.message_texts import either
+from gossamer_support.message_texts import either
+from gossamer_support.plugins import groups
+from gossamer_support.plugins.named_objects import NamedObjects
 
 FILE_FORMATS: tuple[FileFormat, ...] = (
     matrix_market.FILE_FORMAT,

@@ -19,8 +19,8 @@ from gossamer_formats.memory.ownership import adopt_array
 from gossamer_formats.tensors.sparse_tensor import SparseTensor
 from gossamer_formats.tensors.tensor_of_arrays import tensor_of_arrays
 from gossamer_ir.errors import FormatError
-from gossamer_ir.support.arrays import Array
-from gossamer_ir.support.message_texts import amount
+from gossamer_support.arrays import Array
+from gossamer_support.message_texts import amount
 
 _MAX_HEADER_LENGTH = 1 << 10
 _MAX_NUMBER_LENGTH = 24

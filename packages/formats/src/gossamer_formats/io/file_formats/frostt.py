@@ -27,8 +27,8 @@ from gossamer_formats.tensors.sparse_tensor import SparseTensor
 from gossamer_formats.tensors.standard_formats import COORDINATE_FORMAT, in_coordinates
 from gossamer_formats.tensors.tensor_of_arrays import tensor_of_arrays
 from gossamer_ir.core.integers import MAX_INT64
-from gossamer_ir.support.arrays import Array
-from gossamer_ir.support.message_texts import amount
+from gossamer_support.arrays import Array
+from gossamer_support.message_texts import amount
 
 MAX_DIMENSIONS = 32
 _MAX_COMMENTS_LENGTH = 1 << 20

@@ -29,8 +29,8 @@ from gossamer_formats.io.text_streams import (
 )
 from gossamer_formats.tensors.sparse_tensor import SparseTensor
 from gossamer_formats.tensors.standard_formats import in_coordinates
-from gossamer_ir.support.arrays import Array
-from gossamer_ir.support.message_texts import amount, either
+from gossamer_support.arrays import Array
+from gossamer_support.message_texts import amount, either
 
 if TYPE_CHECKING:
     from scipy.sparse import coo_array

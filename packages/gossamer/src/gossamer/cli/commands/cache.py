@@ -5,7 +5,7 @@ from __future__ import annotations
 import typer
 
 from gossamer_backend import ArtifactCache
-from gossamer_ir.support.message_texts import amount
+from gossamer_support.message_texts import amount
 
 cache = typer.Typer(help="The compiled kernels on disk.", rich_markup_mode=None)
 

@@ -29,7 +29,7 @@ from gossamer.targets.resolve_target import resolve_target
 from gossamer_backend import get_num_threads, set_num_threads
 from gossamer_formats import SparseTensor, read
 from gossamer_ir.interchange.records import Trace
-from gossamer_ir.support.message_texts import amount
+from gossamer_support.message_texts import amount
 
 # About the size of ogbn-arxiv (169,343 nodes, 1,166,243 edges), a common benchmark of graph networks.
 NODES, EDGES, ROUNDS = 170_000, 1_200_000, 7

@@ -13,7 +13,7 @@ from gossamer.targets.parse_target import DEFAULT_TARGET
 from gossamer_formats.internal_api import WIDE_DTYPES
 from gossamer_ir.core.dtypes import INDEX_STORAGE
 from gossamer_ir.errors import ArgumentError
-from gossamer_ir.support.message_texts import either
+from gossamer_support.message_texts import either
 
 OptionalFeatures: TypeAlias = Annotated[
     int | None,

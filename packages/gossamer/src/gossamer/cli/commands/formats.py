@@ -26,8 +26,8 @@ from gossamer_formats.internal_api import (
 )
 from gossamer_ir.core.axis_kinds import indices_of
 from gossamer_ir.errors import FormatError, GossamerError
-from gossamer_ir.plugins.named_objects import NamedObjects
-from gossamer_ir.plugins.plugin_errors import errors_as_plugin_errors
+from gossamer_support.plugins.named_objects import NamedObjects
+from gossamer_support.plugins.plugin_errors import errors_as_plugin_errors
 from gossamer_tune import COST_MODELS
 
 _ROWS = (0, 0, 1, 1, 3)

@@ -28,7 +28,7 @@ from gossamer_backend import get_num_threads, set_num_threads
 from gossamer_formats import SparseTensor, read
 from gossamer_formats.internal_api import WIDE_DTYPES, suffixes_in_words
 from gossamer_ir.errors import ArgumentError
-from gossamer_ir.support.message_texts import amount, either
+from gossamer_support.message_texts import amount, either
 from gossamer_tune import FormatChoice, MatrixProperties, Workload, choose_format
 
 

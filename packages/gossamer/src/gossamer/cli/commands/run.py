@@ -33,7 +33,7 @@ from gossamer.targets.resolve_target import resolve_target
 from gossamer_backend import get_num_threads, set_num_threads
 from gossamer_formats import SparseTensor, read
 from gossamer_formats.internal_api import WIDE_DTYPES, suffixes_in_words
-from gossamer_ir.support.message_texts import amount, either
+from gossamer_support.message_texts import amount, either
 
 # Small, as an emulated kernel is some hundred times slower than a native one.
 NODES, EDGES = 10_000, 100_000

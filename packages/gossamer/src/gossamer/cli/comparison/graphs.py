@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from gossamer_formats import SparseTensor, from_arrays
 from gossamer_ir.errors import ArgumentError
-from gossamer_ir.support.message_texts import amount
+from gossamer_support.message_texts import amount
 
 GENERATED_GRAPH = "a generated power-law graph"
 """The name that commands give to a graph that they generate."""

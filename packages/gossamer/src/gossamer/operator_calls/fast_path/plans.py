@@ -27,7 +27,7 @@ from gossamer_formats import Array, SparseTensor
 from gossamer_formats.internal_api import MemoKey
 from gossamer_ir.errors import ArgumentError
 from gossamer_ir.interchange.records import Target
-from gossamer_ir.support.bounded_dict import put_bounded
+from gossamer_support.bounded_dict import put_bounded
 
 if TYPE_CHECKING:
     from gossamer_backend import JointPlan

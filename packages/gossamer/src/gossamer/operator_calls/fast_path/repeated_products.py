@@ -24,8 +24,8 @@ from gossamer_backend import get_num_threads
 from gossamer_formats import SparseTensor
 from gossamer_formats.internal_api import WIDE_DTYPES, MemoKey, is_format
 from gossamer_ir.core.axis_kinds import indices_of
-from gossamer_ir.support.bounded_dict import put_bounded
-from gossamer_ir.support.fork import compiling
+from gossamer_support.bounded_dict import put_bounded
+from gossamer_support.fork import compiling
 
 if TYPE_CHECKING:
     from gossamer.operator_calls.operator_program import OperatorProgram

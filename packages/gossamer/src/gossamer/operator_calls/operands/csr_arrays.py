@@ -21,7 +21,7 @@ from gossamer_backend.internal_api import ArrayView, view_of
 from gossamer_formats.internal_api import INDEX_DTYPES, NUMPY_DTYPES
 from gossamer_ir.errors import ArgumentError
 from gossamer_ir.interchange.records import Stats
-from gossamer_ir.support.message_texts import either
+from gossamer_support.message_texts import either
 
 
 class CsrArrays(NamedTuple):

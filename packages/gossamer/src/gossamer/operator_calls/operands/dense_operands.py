@@ -16,7 +16,7 @@ from gossamer_formats.internal_api import WIDE_DTYPES, value_array_dtype
 from gossamer_ir.core.dtypes import SUM_DTYPES
 from gossamer_ir.core.encodings import ENCODINGS
 from gossamer_ir.errors import ArgumentError
-from gossamer_ir.support.message_texts import either
+from gossamer_support.message_texts import either
 
 NATIVE: dict[str, np.dtype[Any]] = {name: np.dtype(name) for name in WIDE_DTYPES}
 """The dtypes of values that are those of results, too, in the byte order of this machine."""

@@ -19,7 +19,7 @@ from gossamer_ir.nodes import (
     PaddedSlots,
     SortedSegments,
 )
-from gossamer_ir.support.identity_cache import memoize_by_identity
+from gossamer_support.identity_cache import memoize_by_identity
 
 
 def facts_of_axis(

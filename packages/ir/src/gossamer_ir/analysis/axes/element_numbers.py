@@ -16,9 +16,9 @@ from gossamer_ir.arith.affine import affine_of, expr_of
 from gossamer_ir.core.axis_kinds import Indptr, indptr_of, is_varied, width_of
 from gossamer_ir.core.build import add, mul, widen
 from gossamer_ir.nodes import Axis, Buffer, Expr, Function, Load, Range, SparseBuffer
-from gossamer_ir.support.identity_cache import memoize_by_identity
-from gossamer_ir.support.items_by_name import items_by_name
 from gossamer_ir.traversal.buffer_definitions import sparse_buffers
+from gossamer_support.identity_cache import memoize_by_identity
+from gossamer_support.items_by_name import items_by_name
 
 
 def numbers_of(

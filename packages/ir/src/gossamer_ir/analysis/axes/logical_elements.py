@@ -5,7 +5,7 @@ from __future__ import annotations
 from gossamer_ir.core.axis_kinds import indices_of
 from gossamer_ir.core.build import index_var
 from gossamer_ir.nodes import Expr, FormatDescription
-from gossamer_ir.support.items_by_name import items_by_name
+from gossamer_support.items_by_name import items_by_name
 
 
 def logical_shape(description: FormatDescription) -> tuple[Expr, ...] | None:

@@ -8,10 +8,10 @@ from msgspec.structs import replace
 
 from gossamer_ir.analysis.bounds.overflow import OverflowAnalysis, overflow_of
 from gossamer_ir.nodes import Expr, For, Function, Stmt
-from gossamer_ir.support.identity_cache import memoize_by_identity
 from gossamer_ir.traversal.statement_queries import loop_of
 from gossamer_ir.traversal.substitute import resolve, resolved_values
 from gossamer_ir.traversal.walk import every_stmt, stmts
+from gossamer_support.identity_cache import memoize_by_identity
 
 
 class LoopsByName(dict[str, For]):

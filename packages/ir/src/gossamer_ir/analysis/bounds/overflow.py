@@ -26,9 +26,9 @@ from gossamer_ir.nodes import (
     Select,
     Unary,
 )
-from gossamer_ir.support.identity_cache import memoize_by_identity
 from gossamer_ir.traversal.fields import LEAVES
 from gossamer_ir.traversal.walk import children, every_stmt
+from gossamer_support.identity_cache import memoize_by_identity
 
 
 @memoize_by_identity

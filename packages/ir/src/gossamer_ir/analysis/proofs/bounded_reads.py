@@ -20,10 +20,10 @@ from gossamer_ir.nodes import (
     SparseBuffer,
     Unary,
 )
-from gossamer_ir.support.items_by_name import items_by_name
 from gossamer_ir.traversal.access_types import READS
 from gossamer_ir.traversal.buffer_definitions import all_buffers
 from gossamer_ir.traversal.walk import children, collect, contains
+from gossamer_support.items_by_name import items_by_name
 
 
 class BoundedReads:

@@ -44,7 +44,6 @@ from gossamer_ir.nodes import (
     Range,
     Stmt,
 )
-from gossamer_ir.support.identity_cache import memoize_by_identity
 from gossamer_ir.traversal.access_types import READS
 from gossamer_ir.traversal.buffer_uses import buffers_read
 from gossamer_ir.traversal.fields import LEAVES
@@ -57,6 +56,7 @@ from gossamer_ir.traversal.statement_queries import (
     values_after,
 )
 from gossamer_ir.traversal.walk import collect
+from gossamer_support.identity_cache import memoize_by_identity
 
 
 class ProgramPoint:

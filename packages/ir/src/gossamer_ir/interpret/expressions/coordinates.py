@@ -15,7 +15,7 @@ from gossamer_ir.interpret.memory.layout import ElementAddress, Layout
 from gossamer_ir.interpret.memory.values import constant_value
 from gossamer_ir.interpret.translator import Translator
 from gossamer_ir.nodes import Expr, Load, SparseBuffer, Store, Var
-from gossamer_ir.support.items_by_name import items_by_name
+from gossamer_support.items_by_name import items_by_name
 
 Locate: TypeAlias = Callable[[Frame], ElementAddress | None]
 

@@ -15,7 +15,7 @@ from gossamer_ir.interpret.frame import Eval, Exec, Frame, Initialized
 from gossamer_ir.interpret.memory.views import View, ViewIndices
 from gossamer_ir.interpret.translator import Translator
 from gossamer_ir.nodes import Expr, Load, Search, SparseBuffer, Store
-from gossamer_ir.support.arrays import Array
+from gossamer_support.arrays import Array
 
 
 def translate_load(node: Load, translator: Translator) -> Eval:

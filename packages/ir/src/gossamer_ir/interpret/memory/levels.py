@@ -23,9 +23,9 @@ from gossamer_ir.nodes import (
     DenseVaried,
     Expr,
 )
-from gossamer_ir.support.arrays import Array
-from gossamer_ir.support.items_by_name import items_by_name
-from gossamer_ir.support.message_texts import amount
+from gossamer_support.arrays import Array
+from gossamer_support.items_by_name import items_by_name
+from gossamer_support.message_texts import amount
 
 Evaluate: TypeAlias = Callable[[Expr], int]
 

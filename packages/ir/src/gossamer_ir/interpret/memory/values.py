@@ -18,7 +18,7 @@ from gossamer_ir.core.dtypes import SCALARS, DType, scalar_of
 from gossamer_ir.core.encodings import encoding_of
 from gossamer_ir.interpret.interpreter_errors import AllocationFailed
 from gossamer_ir.nodes import Const
-from gossamer_ir.support.arrays import Array
+from gossamer_support.arrays import Array
 
 # Fills uninitialized integers, as malloc debuggers do: it is neither 0, 1 nor -1,
 # and out of bounds as an index.

@@ -10,7 +10,7 @@ import numpy as np
 
 from gossamer_ir.core.encodings import encoding_of
 from gossamer_ir.interpret.interpreter_errors import GuardFailed, out_of_bounds_error
-from gossamer_ir.support.arrays import Array
+from gossamer_support.arrays import Array
 
 ViewIndices: TypeAlias = tuple[Any, ...]
 

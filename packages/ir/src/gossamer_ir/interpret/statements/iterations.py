@@ -12,8 +12,8 @@ from gossamer_ir.interpret.frame import Exec, FiberPosition, Frame, Initialized
 from gossamer_ir.interpret.memory.levels import Level
 from gossamer_ir.interpret.translator import Translator, call_in_order
 from gossamer_ir.nodes import Function, Iteration
-from gossamer_ir.support.items_by_name import items_by_name
 from gossamer_ir.traversal.free_vars import free_vars
+from gossamer_support.items_by_name import items_by_name
 
 
 class Loop(msgspec.Struct, frozen=True):

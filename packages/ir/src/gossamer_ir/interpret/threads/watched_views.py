@@ -14,7 +14,7 @@ from gossamer_ir.interpret.interpreter_errors import InterpreterError
 from gossamer_ir.interpret.memory.views import View, ViewIndices
 from gossamer_ir.interpret.threads.grid import Moment, ThreadGrid, ThreadPath, concurrent_iterations
 from gossamer_ir.nodes import Buffer
-from gossamer_ir.support.arrays import Array
+from gossamer_support.arrays import Array
 
 ArrayIndex: TypeAlias = tuple[int, ...]
 

@@ -10,8 +10,8 @@ from gossamer_ir.core.axis_kinds import is_dense_root
 from gossamer_ir.core.build import ONE, mul, sub
 from gossamer_ir.facts.fact_index import fact_index
 from gossamer_ir.nodes import Axis, Binary, Cast, Distinct, Expr, InRange, Load, Var
-from gossamer_ir.support.items_by_name import items_by_name
 from gossamer_ir.transform.decomposition.instantiated_format import InstantiatedFormat
+from gossamer_support.items_by_name import items_by_name
 
 
 def covers(format: InstantiatedFormat, dimensions: Iterable[int]) -> bool:

@@ -13,8 +13,6 @@ from msgspec.structs import replace
 
 from gossamer_ir.analysis.axes.logical_elements import map_results
 from gossamer_ir.nodes import Function, Iteration, Relation, SparseBuffer, Stmt
-from gossamer_ir.support.items_by_name import items_by_name
-from gossamer_ir.support.message_texts import amount
 from gossamer_ir.transform.decomposition.decomposed_iterations import (
     DividedTensor,
     conversions,
@@ -37,6 +35,8 @@ from gossamer_ir.transform.decomposition.rows_of_parts import (
 from gossamer_ir.traversal.buffer_definitions import sparse_buffers
 from gossamer_ir.traversal.buffer_uses import buffers_accessed
 from gossamer_ir.traversal.names import Namer, namer_of
+from gossamer_support.items_by_name import items_by_name
+from gossamer_support.message_texts import amount
 
 
 def decompose_function(

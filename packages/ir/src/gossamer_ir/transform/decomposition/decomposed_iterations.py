@@ -25,7 +25,6 @@ from gossamer_ir.nodes import (
     Stmt,
     Store,
 )
-from gossamer_ir.support.items_by_name import items_by_name
 from gossamer_ir.transform.clone_with_fresh_names import with_fresh_names
 from gossamer_ir.transform.decomposition.coverage import covers
 from gossamer_ir.transform.decomposition.decomposition_error import DecompositionError
@@ -42,6 +41,7 @@ from gossamer_ir.traversal.free_vars import free_vars
 from gossamer_ir.traversal.names import Namer
 from gossamer_ir.traversal.rewrite import rewrite_body
 from gossamer_ir.traversal.walk import collect, stmts
+from gossamer_support.items_by_name import items_by_name
 
 
 class DividedTensor(msgspec.Struct, frozen=True):

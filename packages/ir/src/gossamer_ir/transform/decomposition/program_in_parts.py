@@ -8,12 +8,12 @@ from msgspec.structs import replace
 
 from gossamer_ir.core.build import index
 from gossamer_ir.nodes import FormatDescription, Module
-from gossamer_ir.support.message_texts import amount
 from gossamer_ir.transform.decomposition.decompose_function import decompose_function
 from gossamer_ir.transform.decomposition.decomposition_error import DecompositionError
 from gossamer_ir.transform.decomposition.instantiated_format import NamedFormat
 from gossamer_ir.transform.decomposition.rows_of_parts import RowsOf, none_initialize
 from gossamer_ir.traversal.substitute import substitute
+from gossamer_support.message_texts import amount
 
 
 def program_in_parts(

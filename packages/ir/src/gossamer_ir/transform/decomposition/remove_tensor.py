@@ -10,9 +10,9 @@ from gossamer_ir.core.axis_kinds import index_handles
 from gossamer_ir.core.iteration_axes import attachment_of, axis_names
 from gossamer_ir.facts.fact_kinds import buffers_of_fact
 from gossamer_ir.nodes import AnyBuffer, Axis, Function, Iteration, SparseBuffer, Stmt, Var
-from gossamer_ir.support.items_by_name import items_by_name
 from gossamer_ir.traversal.buffer_definitions import sparse_buffers
 from gossamer_ir.traversal.walk import walk
+from gossamer_support.items_by_name import items_by_name
 
 
 def without_tensor(function: Function, stored: Sequence[AnyBuffer]) -> Function:

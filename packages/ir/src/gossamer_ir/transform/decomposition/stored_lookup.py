@@ -8,7 +8,6 @@ from msgspec.structs import replace
 
 from gossamer_ir.core.build import index_var
 from gossamer_ir.nodes import Function, Node
-from gossamer_ir.support.items_by_name import items_by_name
 from gossamer_ir.transform.decomposition.decomposition_error import DecompositionError
 from gossamer_ir.transform.decomposition.instantiated_format import NamedFormat, instantiate_format
 from gossamer_ir.transform.decomposition.remove_tensor import without_tensor
@@ -16,6 +15,7 @@ from gossamer_ir.traversal.access_types import ACCESSES
 from gossamer_ir.traversal.buffer_definitions import sparse_buffers
 from gossamer_ir.traversal.names import namer_of
 from gossamer_ir.traversal.rewrite import rewrite_body
+from gossamer_support.items_by_name import items_by_name
 
 
 def with_lookup(function: Function, buffer_name: str, format: NamedFormat) -> Function:

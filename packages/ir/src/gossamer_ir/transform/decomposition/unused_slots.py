@@ -24,13 +24,13 @@ from gossamer_ir.nodes import (
     Store,
     Unary,
 )
-from gossamer_ir.support.items_by_name import items_by_name
 from gossamer_ir.transform.decomposition.decomposition_error import DecompositionError
 from gossamer_ir.transform.decomposition.instantiated_format import InstantiatedFormat
 from gossamer_ir.traversal.buffer_definitions import sparse_buffers
 from gossamer_ir.traversal.buffer_uses import buffers_written
 from gossamer_ir.traversal.free_vars import free_vars
 from gossamer_ir.traversal.walk import stmts
+from gossamer_support.items_by_name import items_by_name
 
 
 def skipping_unused_slots(

@@ -9,8 +9,6 @@ from msgspec.structs import replace
 from gossamer_ir.core.dtypes import DType
 from gossamer_ir.errors import ArgumentError
 from gossamer_ir.nodes import Function, Module, Stmt
-from gossamer_ir.support.message_texts import in_quotes
-from gossamer_ir.support.typed_calls import typed
 from gossamer_ir.transform.clone_with_fresh_names import with_fresh_names
 from gossamer_ir.transform.decomposition.remove_tensor import without_tensor
 from gossamer_ir.transform.differentiation.active_buffers import active_buffers
@@ -19,6 +17,8 @@ from gossamer_ir.transform.differentiation.reverse_sweep import ReverseSweep
 from gossamer_ir.transform.differentiation.store_sites import store_sites
 from gossamer_ir.traversal.buffer_uses import buffers_accessed
 from gossamer_ir.traversal.names import Namer
+from gossamer_support.message_texts import in_quotes
+from gossamer_support.typed_calls import typed
 
 
 def adjoint_function(

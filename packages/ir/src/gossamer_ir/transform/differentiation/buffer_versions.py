@@ -11,7 +11,6 @@ from msgspec.structs import replace
 from gossamer_ir.core.build import index_var
 from gossamer_ir.errors import UnsupportedError
 from gossamer_ir.nodes import Expr, Function, Load, Node, SparseBuffer
-from gossamer_ir.support.items_by_name import items_by_name
 from gossamer_ir.transform.differentiation.store_sites import (
     StoreSite,
     are_exclusive,
@@ -22,6 +21,7 @@ from gossamer_ir.traversal.buffer_definitions import sparse_buffers
 from gossamer_ir.traversal.names import Namer
 from gossamer_ir.traversal.rewrite import rewrite
 from gossamer_ir.traversal.walk import collect
+from gossamer_support.items_by_name import items_by_name
 
 
 class VersionedSites(msgspec.Struct, frozen=True):

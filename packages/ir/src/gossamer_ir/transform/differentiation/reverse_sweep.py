@@ -24,7 +24,6 @@ from gossamer_ir.nodes import (
     Stmt,
     Store,
 )
-from gossamer_ir.support.items_by_name import items_by_name
 from gossamer_ir.transform.differentiation.accumulations import (
     accumulation,
     assignment,
@@ -40,6 +39,7 @@ from gossamer_ir.transform.differentiation.store_sites import (
 from gossamer_ir.transform.split_init import axes_of_init
 from gossamer_ir.traversal.buffer_uses import buffers_accessed, buffers_read
 from gossamer_ir.traversal.names import Namer
+from gossamer_support.items_by_name import items_by_name
 
 GRADIENT = "_grad"
 """The suffix of the name of a gradient, after that of the buffer or handle."""

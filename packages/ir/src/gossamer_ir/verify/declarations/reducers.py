@@ -6,13 +6,13 @@ from collections.abc import Iterator
 
 from gossamer_ir.analysis.statements.reductions import reads_buffer
 from gossamer_ir.nodes import Combine, Const, Expr, Reducer, Var
-from gossamer_ir.support.message_texts import amount
 from gossamer_ir.traversal.access_types import READS
 from gossamer_ir.traversal.walk import contains
 from gossamer_ir.verify.context import NodePlace, VerifyContext
 from gossamer_ir.verify.expressions.buffer_accesses import check_store
 from gossamer_ir.verify.expressions.check_expr import check_expr
 from gossamer_ir.verify.expressions.dtype_queries import is_vector, parse_dtype
+from gossamer_support.message_texts import amount
 
 
 def check_reducers(context: VerifyContext, reducers: tuple[Reducer, ...], place: NodePlace) -> None:

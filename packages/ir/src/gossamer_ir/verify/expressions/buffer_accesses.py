@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from gossamer_ir.nodes import SEARCH_KINDS, Expr, Load, Prefetch, Region, Search, Store
-from gossamer_ir.support.message_texts import amount
 from gossamer_ir.verify.context import KnownBuffer, NodePlace, VerifyContext
 from gossamer_ir.verify.expressions.check_expr import check_expr, check_size
 from gossamer_ir.verify.expressions.dtype_queries import (
@@ -12,6 +11,7 @@ from gossamer_ir.verify.expressions.dtype_queries import (
     parse_dtype,
     with_lanes_of,
 )
+from gossamer_support.message_texts import amount
 
 
 def check_load(context: VerifyContext, node: Load, place: NodePlace) -> str | None:

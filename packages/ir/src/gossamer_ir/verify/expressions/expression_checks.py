@@ -22,7 +22,6 @@ from gossamer_ir.nodes import (
     Unary,
     Var,
 )
-from gossamer_ir.support.message_texts import amount
 from gossamer_ir.verify.context import NodePlace, VerifyContext
 from gossamer_ir.verify.expressions.check_expr import check_condition_dtype, check_expr
 from gossamer_ir.verify.expressions.dtype_queries import (
@@ -35,6 +34,7 @@ from gossamer_ir.verify.expressions.dtype_queries import (
     parse_dtype,
     with_lanes_of,
 )
+from gossamer_support.message_texts import amount
 
 DTypeTest: TypeAlias = Callable[[str], bool]
 

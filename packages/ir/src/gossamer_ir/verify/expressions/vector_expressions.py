@@ -6,7 +6,6 @@ from gossamer_ir.analysis.statements.reductions import REDUCE_OPS
 from gossamer_ir.core.dtypes import DType
 from gossamer_ir.core.operations import REDUCERS
 from gossamer_ir.nodes import Broadcast, LaneReduce, Lanes, Ramp, TransposeReduce, VScale
-from gossamer_ir.support.message_texts import amount
 from gossamer_ir.verify.context import NodePlace, VerifyContext
 from gossamer_ir.verify.expressions.check_expr import check_expr
 from gossamer_ir.verify.expressions.dtype_queries import (
@@ -16,6 +15,7 @@ from gossamer_ir.verify.expressions.dtype_queries import (
     vector_of,
 )
 from gossamer_ir.verify.expressions.expression_checks import OPERAND_TESTS
+from gossamer_support.message_texts import amount
 
 MAX_VALUES = 64
 """Maximum number of vectors of a `TransposeReduce`."""

@@ -9,10 +9,10 @@ from gossamer_ir.core.annotations import keys_on
 from gossamer_ir.core.axis_kinds import is_full
 from gossamer_ir.core.iteration_axes import axis_names
 from gossamer_ir.nodes import AttachAxis, FuseAxes, Iteration, OverAxis
-from gossamer_ir.support.message_texts import amount
 from gossamer_ir.verify.context import NodePlace, VerifyContext
 from gossamer_ir.verify.statements.statement_checks import check_annotations, check_body, check_init
 from gossamer_ir.verify.statements.write_conflicts import check_write_conflicts
+from gossamer_support.message_texts import amount
 
 
 def check_iteration(context: VerifyContext, node: Iteration, place: NodePlace) -> None:

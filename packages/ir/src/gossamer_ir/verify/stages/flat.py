@@ -17,7 +17,6 @@ from gossamer_ir.nodes import (
     Param,
     Shuffle,
 )
-from gossamer_ir.support.message_texts import amount
 from gossamer_ir.verify.context import ROOT_PLACE, NodePlace, VerifyContext
 from gossamer_ir.verify.expressions.buffer_accesses import declared_buffer
 from gossamer_ir.verify.expressions.check_expr import check_condition, check_expr, check_size
@@ -27,6 +26,7 @@ from gossamer_ir.verify.statements.statement_checks import (
     check_loop_range,
     define_loop_var,
 )
+from gossamer_support.message_texts import amount
 
 MAX_CALLS = 100
 """Maximum depth of nested calls."""

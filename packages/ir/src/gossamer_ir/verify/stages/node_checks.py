@@ -50,13 +50,13 @@ from gossamer_ir.nodes import (
     WaitGroup,
     While,
 )
-from gossamer_ir.support.items_by_name import items_by_name
 from gossamer_ir.verify.context import ExprCheck, Stage, StmtCheck
 from gossamer_ir.verify.declarations.reducers import check_combine
 from gossamer_ir.verify.expressions import buffer_accesses, expression_checks, vector_expressions
 from gossamer_ir.verify.stages import coordinate, flat
 from gossamer_ir.verify.statements import async_copies, statement_checks
 from gossamer_ir.verify.statements.atomics import check_atomic
+from gossamer_support.items_by_name import items_by_name
 
 Stages: TypeAlias = tuple[StageName, ...]
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from gossamer_ir.nodes import Load
-from gossamer_ir.support.typed_calls import typed
 from gossamer_llvm.emitter.function_emitter import TargetLowering
 from gossamer_llvm.targets.avx512.register_tables import emit_permuted_load
+from gossamer_support.typed_calls import typed
 
 
 @typed

@@ -6,7 +6,6 @@ from collections.abc import Callable
 from typing import Any
 
 from gossamer_ir.nodes import Allocate, AsyncCopy, Barrier, CommitGroup, For, Shuffle, WaitGroup
-from gossamer_ir.support.typed_calls import typed
 from gossamer_llvm.emitter.function_emitter import FunctionEmitter, LowerStmt, TargetLowering
 from gossamer_llvm.targets.nvptx.async_copies import (
     emit_async_copy,
@@ -33,6 +32,7 @@ from gossamer_llvm.targets.nvptx.warpgroup_products import (
     emit_warpgroup_product,
     emit_warpgroup_wait,
 )
+from gossamer_support.typed_calls import typed
 
 WARP_EMITTERS: dict[type[WarpInstruction], Callable[[FunctionEmitter, For, Any], None]] = {
     WarpProduct: emit_warp_product,

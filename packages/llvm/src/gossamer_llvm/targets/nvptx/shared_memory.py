@@ -16,7 +16,6 @@ import msgspec
 from gossamer_ir.core.build import integer_value
 from gossamer_ir.errors import UnsupportedError
 from gossamer_ir.nodes import Allocate, Buffer, For, Function
-from gossamer_ir.support.typed_calls import typed
 from gossamer_ir.traversal.buffer_definitions import allocations
 from gossamer_ir.traversal.node_index import nodes_of_type
 from gossamer_ir.traversal.walk import stmts
@@ -25,6 +24,7 @@ from gossamer_llvm.emitter.operands import BufferAddress
 from gossamer_llvm.emitter.types import element_bytes
 from gossamer_llvm.targets.nvptx.kernel_state import KernelState
 from gossamer_llvm.targets.nvptx.warp_instructions import WarpgroupProduct, warp_instruction_of
+from gossamer_support.typed_calls import typed
 
 STATIC_SHARED_BYTES = 49152
 """The largest static shared memory of a block, on all architectures."""

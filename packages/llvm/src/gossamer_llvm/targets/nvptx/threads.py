@@ -8,12 +8,12 @@ from gossamer_ir.core.build import integer_value
 from gossamer_ir.core.limits import MAX_BLOCK_THREADS
 from gossamer_ir.errors import UnsupportedError
 from gossamer_ir.nodes import Barrier, For, Function, ThreadTag
-from gossamer_ir.support.typed_calls import typed
 from gossamer_ir.traversal.walk import stmts
 from gossamer_llvm.emitter.function_emitter import FunctionEmitter
 from gossamer_llvm.emitter.operands import Value
 from gossamer_llvm.targets.nvptx.kernel_state import KernelState
 from gossamer_llvm.targets.nvptx.warpgroup_assembly import PROXY_FENCE
+from gossamer_support.typed_calls import typed
 
 _REGISTERS = {"blockIdx": "ctaid", "threadIdx": "tid"}
 

@@ -13,7 +13,7 @@ import msgspec
 from gossamer_ir.core.build import ONE, ZERO
 from gossamer_ir.errors import UnsupportedError
 from gossamer_ir.nodes import For, Store
-from gossamer_ir.support.typed_calls import typed
+from gossamer_support.typed_calls import typed
 
 _TAG = "warp_instruction"
 """The annotation with the kind of the instruction."""

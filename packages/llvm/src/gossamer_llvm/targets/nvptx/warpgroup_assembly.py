@@ -13,7 +13,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from gossamer_ir.support.typed_calls import typed
+from gossamer_support.typed_calls import typed
 
 _CONSTRAINTS = {"float": "f", "i32": "r", "i64": "l"}
 PROXY_FENCE = 'call void asm sideeffect "fence.proxy.async.shared::cta;", "~{memory}"()'

@@ -5,11 +5,11 @@ from __future__ import annotations
 from functools import partial
 
 from gossamer_ir.nodes import Allocate, For, Load, Store
-from gossamer_ir.support.typed_calls import typed
 from gossamer_llvm.emitter.function_emitter import TargetLowering
 from gossamer_llvm.targets.sme.outer_products import emit_outer_products
 from gossamer_llvm.targets.sme.streaming import streaming_forms
 from gossamer_llvm.targets.sme.tiles import emit_fragment, emit_row_load, emit_row_store
+from gossamer_support.typed_calls import typed
 
 
 @typed

@@ -9,13 +9,13 @@ from gossamer_ir.core.axis_kinds import index_handles
 from gossamer_ir.core.build import ONE, add, index, mul, widen
 from gossamer_ir.core.lowered_names import data_name
 from gossamer_ir.nodes import AnyBuffer, Buffer, Expr, Function, Load, SparseBuffer
-from gossamer_ir.support.items_by_name import items_by_name
 from gossamer_ir.traversal.buffer_definitions import sparse_buffers
 from gossamer_ir.traversal.names import Namer, namer_of, names_in
 from gossamer_ir.traversal.rewrite import map_children
 from gossamer_ir.traversal.walk import walk
 from gossamer_lower.axes.index_buffers import IndexBuffers
 from gossamer_lower.buffers.layout.storage_layout import StorageLayout
+from gossamer_support.items_by_name import items_by_name
 
 
 class OrdinaryBuffers:

@@ -23,7 +23,6 @@ from gossamer_ir.dependence.different_elements import are_different_elements
 from gossamer_ir.dependence.disjointness import without_changing
 from gossamer_ir.dependence.independence import are_unshared
 from gossamer_ir.nodes import Atomic, Binary, Expr, For, Function, If, Load, Search, Stmt, Store
-from gossamer_ir.support.identity_cache import memoize_by_identity
 from gossamer_ir.traversal.buffer_uses import buffers_read
 from gossamer_ir.traversal.free_vars import free_vars
 from gossamer_ir.traversal.names import bound_vars
@@ -31,6 +30,7 @@ from gossamer_ir.traversal.rewrite import map_children
 from gossamer_ir.traversal.substitute import resolve
 from gossamer_lower.device.stores.access_sites import AccessSite
 from gossamer_lower.device.stores.selected_threads import ThreadSelection
+from gossamer_support.identity_cache import memoize_by_identity
 
 
 class OwnElements:

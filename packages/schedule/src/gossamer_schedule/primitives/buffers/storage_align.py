@@ -8,7 +8,6 @@ from msgspec.structs import replace
 
 from gossamer_ir.core.build import add, ceildiv, index, integer_value, mul
 from gossamer_ir.nodes import Binary, Buffer, Expr
-from gossamer_ir.support.message_texts import amount
 from gossamer_schedule.cursor.allocations import require_allocated, with_buffer
 from gossamer_schedule.cursor.cursor_at import Cursor
 from gossamer_schedule.cursor.find import find_buffer
@@ -18,6 +17,7 @@ from gossamer_schedule.definition.counts import COUNT_RANGE, is_count
 from gossamer_schedule.definition.primitive import primitive
 from gossamer_schedule.errors import schedule_error
 from gossamer_schedule.safe_accesses.moved_accesses import body_with_moved_accesses
+from gossamer_support.message_texts import amount
 
 
 @primitive(stages=LOOP_STAGES)

@@ -30,8 +30,6 @@ from gossamer_ir.nodes import (
     Store,
     Var,
 )
-from gossamer_ir.support.items_by_name import items_by_name
-from gossamer_ir.support.message_texts import amount
 from gossamer_ir.traversal.access_types import INDEXED_NODES
 from gossamer_ir.traversal.buffer_definitions import is_allocation_of, with_allocation
 from gossamer_ir.traversal.buffer_uses import buffers_accessed
@@ -48,6 +46,8 @@ from gossamer_schedule.definition.primitive import primitive
 from gossamer_schedule.errors import schedule_error
 from gossamer_schedule.regions.iterator_map import BufferLayout, layout_of
 from gossamer_schedule.safe_accesses.moved_accesses import body_with_moved_accesses
+from gossamer_support.items_by_name import items_by_name
+from gossamer_support.message_texts import amount
 
 
 @primitive(stages=LOOP_STAGES)

@@ -11,7 +11,6 @@ from gossamer_ir.core.build import index_var
 from gossamer_ir.core.iteration_axes import attachment_of
 from gossamer_ir.core.statement_kinds import WRITES
 from gossamer_ir.nodes import Axis, Expr, Function, Iteration, OverAxis, Stmt, Var
-from gossamer_ir.support.items_by_name import items_by_name
 from gossamer_ir.traversal.access_types import ACCESSES, ELEMENT_ACCESSES
 from gossamer_ir.traversal.buffer_uses import buffers_accessed, outer_writes
 from gossamer_ir.traversal.names import namer_of
@@ -23,6 +22,7 @@ from gossamer_schedule.cursor.used_buffers import conflicting_buffers
 from gossamer_schedule.definition.change import Change
 from gossamer_schedule.definition.primitive import primitive
 from gossamer_schedule.errors import listing, schedule_error
+from gossamer_support.items_by_name import items_by_name
 
 
 @primitive(stages=("coordinate",))

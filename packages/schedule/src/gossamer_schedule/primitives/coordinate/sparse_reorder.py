@@ -10,7 +10,6 @@ from gossamer_ir.core.annotations import REASSOCIATES
 from gossamer_ir.core.axis_kinds import parent_value
 from gossamer_ir.core.iteration_axes import IteratedAxis, attachment_of, axis_names, iterated_axes
 from gossamer_ir.nodes import Annotations, Axis, Iteration, IterationAxis
-from gossamer_ir.support.items_by_name import items_by_name
 from gossamer_schedule.cursor.cursor_at import Cursor
 from gossamer_schedule.cursor.find import find_iteration
 from gossamer_schedule.definition.change import Change
@@ -18,6 +17,7 @@ from gossamer_schedule.definition.primitive import primitive
 from gossamer_schedule.errors import listing, schedule_error
 from gossamer_schedule.legality.coordinate_loops import loops_over_coordinates
 from gossamer_schedule.motion.exchange import required_exchange
+from gossamer_support.items_by_name import items_by_name
 
 
 @primitive(stages=("coordinate",))

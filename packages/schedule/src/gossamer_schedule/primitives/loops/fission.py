@@ -15,7 +15,6 @@ from gossamer_ir.dependence.access_forms import AccessForm, access_forms
 from gossamer_ir.dependence.disjointness import disjointness, without_changing
 from gossamer_ir.errors import ScheduleError
 from gossamer_ir.nodes import Block, For, Stmt
-from gossamer_ir.support.message_texts import amount
 from gossamer_ir.traversal.buffer_definitions import allocations
 from gossamer_ir.traversal.buffer_uses import (
     buffers_accessed,
@@ -40,6 +39,7 @@ from gossamer_schedule.legality.loop_invariance import require_unchanged, requir
 from gossamer_schedule.legality.races import are_iterations_apart, difference_text, is_unconditional
 from gossamer_schedule.made_names import part_name
 from gossamer_schedule.nests.init_checks import blocks_with_init, buffers_read_by_init
+from gossamer_support.message_texts import amount
 
 BodyPart: TypeAlias = tuple[Stmt, ...]
 

@@ -13,10 +13,10 @@ from gossamer_ir.core.annotations import is_composable
 from gossamer_ir.core.build import ZERO, index_var
 from gossamer_ir.dependence.access_forms import has_aliasing_indices
 from gossamer_ir.nodes import Axis, Function, Iteration, Module, OverAxis, SparseBuffer
-from gossamer_ir.support.items_by_name import items_by_name
 from gossamer_ir.traversal.buffer_definitions import sparse_buffers
 from gossamer_ir.traversal.buffer_uses import buffers_written
 from gossamer_ir.traversal.free_vars import free_vars
+from gossamer_support.items_by_name import items_by_name
 
 Pattern = TypeVar("Pattern")
 

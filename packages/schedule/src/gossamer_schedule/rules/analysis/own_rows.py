@@ -21,8 +21,8 @@ from gossamer_ir.nodes import (
     Store,
     Var,
 )
-from gossamer_ir.support.items_by_name import items_by_name
 from gossamer_schedule.rules.analysis.iterations import buffers_by_name, prover_in
+from gossamer_support.items_by_name import items_by_name
 
 
 class _ListedRow(msgspec.Struct, frozen=True):

@@ -15,9 +15,9 @@ from msgspec.structs import replace
 from gossamer_ir.core.lowered_names import data_name, indices_name, indptr_name, words_name
 from gossamer_ir.interchange.records import Step
 from gossamer_ir.nodes import Function, Module, SparseBuffer
-from gossamer_ir.support.as_tuple import as_tuple
-from gossamer_ir.support.identity_cache import memoize_by_identity
 from gossamer_ir.traversal.names import names_in
+from gossamer_support.as_tuple import as_tuple
+from gossamer_support.identity_cache import memoize_by_identity
 
 _IDENTIFIER = re.compile(r"[A-Za-z_]\w*")
 

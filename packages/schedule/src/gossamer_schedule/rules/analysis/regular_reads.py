@@ -8,10 +8,10 @@ from gossamer_ir.core.axis_kinds import indices_of, is_dense_root, is_varied
 from gossamer_ir.core.build import index_var, integer_value
 from gossamer_ir.core.conditions import conjuncts, in_range
 from gossamer_ir.nodes import Axis, Expr, Function, Iteration, Load, OverAxis, Var
-from gossamer_ir.support.items_by_name import items_by_name
 from gossamer_ir.traversal.free_vars import free_vars
 from gossamer_ir.traversal.walk import collect
 from gossamer_schedule.rules.analysis.iterations import buffers_by_name, prover_in
+from gossamer_support.items_by_name import items_by_name
 
 
 def reads_regularly(function: Function, iteration: Iteration, *, lane: str | None) -> bool:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from gossamer_ir.interchange.records import Stats
-from gossamer_ir.support.message_texts import amount, readable_size
 from gossamer_machine.machine import Machine
 from gossamer_machine.schedule_policy.gathered_rows import largest_aligned
 from gossamer_schedule.rules.analysis.gathers import Gather
@@ -13,6 +12,7 @@ from gossamer_schedule.rules.decisions.verdict import (
     unprofitable_verdict,
 )
 from gossamer_schedule.rules.steps.trace_builder import TraceBuilder
+from gossamer_support.message_texts import amount, readable_size
 
 
 def row_alignment_verdict(

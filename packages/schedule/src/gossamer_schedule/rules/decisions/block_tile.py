@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from gossamer_ir.support.message_texts import amount
 from gossamer_machine.machine import Machine
 from gossamer_machine.schedule_policy.blocks import (
     BROADCAST_COST,
@@ -16,6 +15,7 @@ from gossamer_machine.schedule_policy.blocks import (
 )
 from gossamer_schedule.rules.decisions.gather_tiling import LONG_VECTORS
 from gossamer_schedule.rules.steps.vector_loops import VectorTiles, lanes_in_words, tiles_holding
+from gossamer_support.message_texts import amount
 
 if TYPE_CHECKING:
     from gossamer_schedule.rules.patterns.block_reduction import BlockReduction

@@ -8,7 +8,6 @@ import msgspec
 from msgspec.structs import replace
 
 from gossamer_ir.interchange.records import Stats
-from gossamer_ir.support.message_texts import amount
 from gossamer_machine.machine import Machine
 from gossamer_machine.schedule_policy.feature_tiles import max_group_vectors, number_of_tiles
 from gossamer_machine.schedule_policy.gathered_rows import (
@@ -23,6 +22,7 @@ from gossamer_schedule.rules.decisions.prefetching.row_prefetching import row_pr
 from gossamer_schedule.rules.decisions.verdict import Verdict, unprofitable_verdict
 from gossamer_schedule.rules.steps.trace_builder import TraceBuilder
 from gossamer_schedule.rules.steps.vector_loops import VectorTiles
+from gossamer_support.message_texts import amount
 
 SYMBOLIC_VECTORS = 4
 """Vectors per tile if the number of features is known at run time only. All of them are masked."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from gossamer_ir.interchange.records import Stats
-from gossamer_ir.support.message_texts import readable_size
 from gossamer_machine.machine import Machine
 from gossamer_schedule.rules.decisions.verdict import (
     Verdict,
@@ -11,6 +10,7 @@ from gossamer_schedule.rules.decisions.verdict import (
     unprofitable_verdict,
 )
 from gossamer_schedule.rules.steps.trace_builder import TraceBuilder
+from gossamer_support.message_texts import readable_size
 
 LARGE_DIVISOR = 2
 """Non-temporal stores pay for a result from half of the shared cache. An ordinary store reads the line first,

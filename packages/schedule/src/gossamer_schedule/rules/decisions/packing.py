@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 
 from gossamer_ir.core.dtypes import DType
 from gossamer_ir.interchange.records import Stats
-from gossamer_ir.support.message_texts import readable_size
 from gossamer_machine.machine import Machine
 from gossamer_machine.schedule_policy.operand_copies import (
     Packing,
@@ -30,6 +29,7 @@ from gossamer_schedule.rules.decisions.verdict import (
 from gossamer_schedule.rules.steps.register_tiles import copy_in_vectors
 from gossamer_schedule.rules.steps.trace_builder import TraceBuilder
 from gossamer_schedule.rules.steps.vector_loops import VectorTiles
+from gossamer_support.message_texts import readable_size
 
 if TYPE_CHECKING:
     from gossamer_schedule.rules.decisions.block_tile import RegisterTile

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from gossamer_ir.support.message_texts import amount
 from gossamer_schedule.rules.steps.trace_builder import TraceBuilder
+from gossamer_support.message_texts import amount
 
 FULL_VECTORS_PER_THREAD = 8_192
 """Minimum vectors of work for a thread, about 4 microseconds. With less, waking the thread costs more than it

@@ -14,7 +14,6 @@ import msgspec
 
 from gossamer_ir.interchange.records import Stats
 from gossamer_ir.nodes import Function, Iteration
-from gossamer_ir.support.message_texts import amount
 from gossamer_machine.machine import Machine
 from gossamer_machine.schedule_policy.blocks import IN_FLIGHT
 from gossamer_machine.schedule_policy.csr_form import CsrForm
@@ -34,6 +33,7 @@ from gossamer_schedule.rules.steps.register_tiles import (
 )
 from gossamer_schedule.rules.steps.trace_builder import TraceBuilder
 from gossamer_schedule.rules.steps.vector_loops import VectorTiles
+from gossamer_support.message_texts import amount
 
 MAX_SUMS = 4
 """Maximum number of partial sums of a row: more leave more elements over (measured: 4 are 1.0 to 1.1 times as

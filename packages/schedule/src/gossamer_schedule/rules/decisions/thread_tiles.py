@@ -5,7 +5,6 @@ from __future__ import annotations
 import msgspec
 
 from gossamer_ir.interchange.records import Stats
-from gossamer_ir.support.message_texts import amount, readable_size
 from gossamer_machine.machine import Machine
 from gossamer_machine.schedule_policy.thread_copies import packed_vectors, thread_tile_packing
 from gossamer_schedule.rules.analysis.gathers import Gather
@@ -26,6 +25,7 @@ from gossamer_schedule.rules.patterns.row_reduction import RowReduction
 from gossamer_schedule.rules.steps.register_tiles import TileNests, tile_around
 from gossamer_schedule.rules.steps.trace_builder import TraceBuilder
 from gossamer_schedule.rules.steps.vector_loops import VectorTiles, tiles_holding
+from gossamer_support.message_texts import amount, readable_size
 
 
 class ThreadTiles(msgspec.Struct, frozen=True):

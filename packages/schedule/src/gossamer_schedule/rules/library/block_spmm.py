@@ -11,7 +11,6 @@ from __future__ import annotations
 import msgspec
 
 from gossamer_ir.nodes import Module
-from gossamer_ir.support.message_texts import amount
 from gossamer_machine.machine import Machine
 from gossamer_schedule.rules.decisions.block_tile import RegisterTile, best_tile, tile_reason
 from gossamer_schedule.rules.decisions.packing import pack_operand, shared_tile_verdict
@@ -22,6 +21,7 @@ from gossamer_schedule.rules.schedule_rule import PatternMatch, RuleContext, sch
 from gossamer_schedule.rules.steps.register_tiles import TileNest, TileNests, accumulate_tile
 from gossamer_schedule.rules.steps.trace_builder import TraceBuilder
 from gossamer_schedule.rules.steps.vector_loops import VectorLoops
+from gossamer_support.message_texts import amount
 
 UNROLLED_PANELS = 8
 """Maximum number of panels that are unrolled if the last one is partial, so that no row is masked. (Masks of

@@ -8,7 +8,6 @@ once, and multiplied by the elements of all rows of the group. Groups run in par
 from __future__ import annotations
 
 from gossamer_ir.nodes import Module
-from gossamer_ir.support.message_texts import amount, readable_size
 from gossamer_machine.cache_line import LINE_BYTES
 from gossamer_machine.schedule_policy.gathered_rows import PREFETCH
 from gossamer_schedule.rules.decisions.alignment import align_to_rows
@@ -31,6 +30,7 @@ from gossamer_schedule.rules.steps.register_tiles import (
     tile_around,
 )
 from gossamer_schedule.rules.steps.trace_builder import TraceBuilder
+from gossamer_support.message_texts import amount, readable_size
 
 MAX_ROWS = 8
 """Maximum number of rows of a group: their accumulators stay in registers with at least two vectors each."""

@@ -11,7 +11,6 @@ from msgspec.structs import replace
 
 from gossamer_ir.interchange.records import Stats
 from gossamer_ir.nodes import Module
-from gossamer_ir.support.message_texts import amount
 from gossamer_machine.schedule_policy.gathered_rows import min_aligned
 from gossamer_schedule.rules.decisions.alignment import align_to_rows, row_alignment_verdict
 from gossamer_schedule.rules.decisions.parallel_rows import run_rows_in_parallel
@@ -27,6 +26,7 @@ from gossamer_schedule.rules.patterns.sampled_products import SampledProducts, s
 from gossamer_schedule.rules.schedule_rule import PatternMatch, RuleContext, schedule_rule
 from gossamer_schedule.rules.steps.trace_builder import TraceBuilder
 from gossamer_schedule.rules.steps.vector_loops import lanes_in_words
+from gossamer_support.message_texts import amount
 
 SHORT_GROUP, LONG_GROUP = 4, 16
 """Nonzeros in a group. The remainder of a row runs one nonzero at a time."""

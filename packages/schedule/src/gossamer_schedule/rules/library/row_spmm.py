@@ -21,7 +21,6 @@ from typing import Literal, TypeAlias
 from msgspec.structs import replace
 
 from gossamer_ir.nodes import Function, Iteration, Module
-from gossamer_ir.support.message_texts import amount
 from gossamer_machine.schedule_policy.csr_form import csr_form
 from gossamer_schedule.rules.analysis.iterations import single_iteration
 from gossamer_schedule.rules.analysis.outputs import has_rows_and_init
@@ -63,6 +62,7 @@ from gossamer_schedule.rules.patterns.row_reduction import RowReduction, row_red
 from gossamer_schedule.rules.schedule_rule import PatternMatch, RuleContext, schedule_rule
 from gossamer_schedule.rules.steps.register_tiles import TileNests, tile_around
 from gossamer_schedule.rules.steps.trace_builder import TraceBuilder
+from gossamer_support.message_texts import amount
 
 RowForm: TypeAlias = (
     SumsForm

@@ -14,7 +14,6 @@ import msgspec
 from gossamer_ir.core.dtypes import VSCALE_UNIT_BITS, DType
 from gossamer_ir.interchange.records import Stats
 from gossamer_ir.nodes import Module
-from gossamer_ir.support.message_texts import amount
 from gossamer_machine.schedule_policy.column_tiles import (
     MAX_PACKED_VECTORS,
     PACKED_BYTES,
@@ -39,6 +38,7 @@ from gossamer_schedule.rules.steps.register_tiles import (
 )
 from gossamer_schedule.rules.steps.trace_builder import PartialResults, TraceBuilder
 from gossamer_schedule.rules.steps.vector_loops import VectorLoops, VectorTiles, tiles_holding
+from gossamer_support.message_texts import amount
 
 
 class _Tiling(msgspec.Struct, frozen=True):

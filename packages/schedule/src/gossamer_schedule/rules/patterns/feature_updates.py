@@ -11,7 +11,6 @@ from gossamer_ir.core.axis_kinds import indices_of, is_dense_root, is_varied, wi
 from gossamer_ir.core.build import index_var, integer_value
 from gossamer_ir.core.lowered_names import data_name
 from gossamer_ir.nodes import Axis, Expr, Function, If, Iteration, Load, Stmt, Store
-from gossamer_ir.support.items_by_name import items_by_name
 from gossamer_ir.traversal.buffer_uses import buffers_read, buffers_written
 from gossamer_ir.traversal.free_vars import free_vars
 from gossamer_ir.traversal.walk import collect
@@ -21,6 +20,7 @@ from gossamer_schedule.rules.analysis.iterations import (
     single_iteration_pattern,
 )
 from gossamer_schedule.rules.analysis.outputs import is_within
+from gossamer_support.items_by_name import items_by_name
 
 
 class FeatureUpdates(msgspec.Struct, frozen=True):

@@ -21,7 +21,6 @@ from gossamer_ir.core.axis_kinds import (
 from gossamer_ir.core.build import index_var, integer_value, var_name
 from gossamer_ir.core.lowered_names import data_name
 from gossamer_ir.nodes import Axis, Function, Iteration, Load
-from gossamer_ir.support.identity_cache import memoize_by_identity
 from gossamer_ir.traversal.free_vars import free_vars
 from gossamer_ir.traversal.walk import walk
 from gossamer_schedule.rules.analysis.fiber_elements import FiberElements, elements_of_fiber
@@ -42,6 +41,7 @@ from gossamer_schedule.rules.analysis.regular_reads import (
     selects_by_dense_varied,
 )
 from gossamer_schedule.rules.analysis.slots import slots_before
+from gossamer_support.identity_cache import memoize_by_identity
 
 
 class RowReduction(msgspec.Struct, frozen=True):

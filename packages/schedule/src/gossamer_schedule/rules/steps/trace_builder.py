@@ -27,7 +27,6 @@ from gossamer_ir.interchange.records import (
     Trace,
 )
 from gossamer_ir.nodes import Scope
-from gossamer_ir.support.message_texts import either
 from gossamer_ir.traversal.names import Namer
 from gossamer_schedule.made_names import (
     cache_name,
@@ -46,6 +45,7 @@ from gossamer_schedule.made_names import (
 )
 from gossamer_schedule.rules.steps.step_recorder import StepRecorder
 from gossamer_schedule.rules.steps.vector_loops import VectorLoops, VectorTiles
+from gossamer_support.message_texts import either
 
 if TYPE_CHECKING:
     from gossamer_schedule.primitives.loops.vectorize import Remainder

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 from msgspec.structs import replace
 
-from gossamer_ir.support.message_texts import amount
+from gossamer_support.message_texts import amount
 
 
 class VectorTiles(msgspec.Struct, frozen=True):

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from gossamer_ir.support.arrays import Array
+from gossamer_support.arrays import Array
 from gossamer_testkit.corpus.case import Case, Options
 from gossamer_testkit.matrices.cases import csr_cases
 from gossamer_testkit.matrices.csr_matrix import Csr

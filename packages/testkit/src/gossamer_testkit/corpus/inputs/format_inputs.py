@@ -7,7 +7,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from gossamer_ir.support.arrays import Array
+from gossamer_support.arrays import Array
 from gossamer_testkit.corpus.case import Case, Options
 from gossamer_testkit.corpus.inputs.csr_inputs import UNTOUCHED, integers, random_values
 from gossamer_testkit.matrices.cases import csr_cases

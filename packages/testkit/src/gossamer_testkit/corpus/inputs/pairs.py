@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from gossamer_formats.internal_api import value_array_dtype
-from gossamer_ir.support.arrays import Array
+from gossamer_support.arrays import Array
 from gossamer_testkit.corpus.case import Case, Options
 
 INF, NAN = float("inf"), float("nan")

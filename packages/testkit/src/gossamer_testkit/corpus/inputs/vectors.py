@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from gossamer_ir.support.arrays import Array
-from gossamer_ir.support.message_texts import amount
+from gossamer_support.arrays import Array
+from gossamer_support.message_texts import amount
 from gossamer_testkit.corpus.case import Case, Options
 
 VECTOR_SIZES = (0, 1, 3, 15, 16, 17, 64, 100)

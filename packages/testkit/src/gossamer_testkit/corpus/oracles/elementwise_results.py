@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from gossamer_ir.support.arrays import Array
+from gossamer_support.arrays import Array
 from gossamer_testkit.corpus.case import Expected, Options, Values
 
 

@@ -9,7 +9,7 @@ from typing import Literal
 
 import numpy as np
 
-from gossamer_ir.support.arrays import Array
+from gossamer_support.arrays import Array
 from gossamer_testkit.corpus.case import Expected, Options, Values
 
 _REDUCERS: dict[str, Callable[..., Array]] = {

@@ -15,8 +15,8 @@ import torch
 import gossamer as gs
 from gossamer.internal_api import DEFAULT_TARGET, machine_for
 from gossamer_backend import Kernel
-from gossamer_ir.support.arrays import Array
 from gossamer_schedule import ScheduleBuilder
+from gossamer_support.arrays import Array
 from gossamer_torch.custom_ops.segments.grouped_sums import MAX_GROUPED_KERNELS
 from gossamer_torch.numpy_views import shared_array
 

@@ -16,8 +16,8 @@ import torch
 import gossamer as gs
 from gossamer.internal_api import DEFAULT_TARGET, machine_for
 from gossamer_backend import Kernel
-from gossamer_ir.support.arrays import Array
 from gossamer_schedule import ScheduleBuilder
+from gossamer_support.arrays import Array
 from gossamer_torch.counting_sort import counting_order
 from gossamer_torch.numpy_views import dtype_name_of, shared_array
 

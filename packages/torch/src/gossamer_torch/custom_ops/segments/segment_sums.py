@@ -18,7 +18,7 @@ import torch
 
 import gossamer as gs
 from gossamer_ir.errors import ArgumentError
-from gossamer_ir.support.arrays import Array
+from gossamer_support.arrays import Array
 from gossamer_torch.checks import require_indices
 from gossamer_torch.custom_ops.device_products import product_over_pattern
 from gossamer_torch.custom_ops.registration import GradientsByName, torch_operator

@@ -20,10 +20,10 @@ from gossamer_cuda_mma_sp.target.gpu import Gpu
 from gossamer_ir.core.build import index
 from gossamer_ir.errors import UnsupportedError
 from gossamer_ir.nodes import Allocate, Buffer, For, If, Load, Module, Node, Stmt, Store
-from gossamer_ir.support.items_by_name import items_by_name
 from gossamer_ir.traversal.buffer_definitions import allocations
 from gossamer_ir.traversal.free_vars import free_vars
 from gossamer_ir.traversal.walk import collect, stmts
+from gossamer_support.items_by_name import items_by_name
 
 
 def lower_fragments(module: Module, gpu: Gpu) -> Module:

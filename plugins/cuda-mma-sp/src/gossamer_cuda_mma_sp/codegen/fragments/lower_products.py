@@ -36,11 +36,11 @@ from gossamer_ir.core.limits import WARP_LANES
 from gossamer_ir.core.statement_kinds import effects_of
 from gossamer_ir.errors import UnsupportedError
 from gossamer_ir.nodes import Buffer, For, Function, Load, Stmt, Store, Var
-from gossamer_ir.support.message_texts import amount
 from gossamer_ir.traversal.buffer_definitions import allocations
 from gossamer_ir.traversal.names import namer_of
 from gossamer_ir.traversal.walk import stmts
 from gossamer_llvm import WarpProduct, warp_loop
+from gossamer_support.message_texts import amount
 
 
 def plan_fragments(function: Function, gpu: Gpu) -> FragmentTable:

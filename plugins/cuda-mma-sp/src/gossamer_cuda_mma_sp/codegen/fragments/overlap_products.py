@@ -15,13 +15,13 @@ from gossamer_cuda_mma_sp.codegen.fragments.fragment_table import LANE_AXIS
 from gossamer_ir.core.annotations import PENDING, PIPELINE, without_annotation
 from gossamer_ir.core.build import ZERO
 from gossamer_ir.nodes import For, If, Load, Module, Stmt, Store
-from gossamer_ir.support.items_by_name import items_by_name
 from gossamer_ir.traversal.access_types import BUFFER_NODES
 from gossamer_ir.traversal.buffer_definitions import allocations
 from gossamer_ir.traversal.buffer_uses import buffers_read_in, buffers_written_outside, outer_writes
 from gossamer_ir.traversal.names import Namer, namer_of
 from gossamer_ir.traversal.walk import collect
 from gossamer_llvm import WarpgroupProduct, WarpgroupWait, warp_instruction_of, warp_loop
+from gossamer_support.items_by_name import items_by_name
 
 _MIN_STAGES = 3
 """One is multiplied, one may still be read, and one is filled."""

@@ -6,7 +6,7 @@ import numpy as np
 
 from gossamer_cuda_mma_sp.interpreter.memory import LaneNumbers
 from gossamer_ir.core.limits import WARP_LANES
-from gossamer_ir.support.arrays import Array
+from gossamer_support.arrays import Array
 
 _ROWS = 8
 ROW_BYTES = 16

@@ -31,7 +31,7 @@ from gossamer_cuda_mma_sp.n_m.compressed_matrix import compressed_matrix
 from gossamer_cuda_mma_sp.n_m.metadata_words import words_of_nibbles
 from gossamer_ir.core.limits import WARP_LANES
 from gossamer_ir.errors import FormatError, InternalError
-from gossamer_ir.support.arrays import Array
+from gossamer_support.arrays import Array
 
 _WORD = np.dtype(np.uint32)
 _LEGAL_WORD = 0x44444444

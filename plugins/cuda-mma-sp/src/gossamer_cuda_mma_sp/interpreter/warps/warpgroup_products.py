@@ -31,7 +31,7 @@ from gossamer_cuda_mma_sp.interpreter.warps.warp_products import (
 from gossamer_cuda_mma_sp.n_m.operand_dtypes import operand_dtype_named
 from gossamer_ir.core.limits import WARP_LANES
 from gossamer_ir.errors import ArgumentError, InternalError
-from gossamer_ir.support.arrays import Array
+from gossamer_support.arrays import Array
 
 _WORD, _WORD_PAIR = np.dtype(np.uint32), np.dtype(np.uint64)
 _BY_NAME = {instruction.ptx_name: instruction for instruction in WARPGROUP_INSTRUCTIONS}

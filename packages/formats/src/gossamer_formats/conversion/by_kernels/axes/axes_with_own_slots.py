@@ -48,7 +48,7 @@ from gossamer_formats.conversion.by_kernels.slots.slots_in_fibers import sized_s
 from gossamer_formats.conversion.by_kernels.source.element_loop import VALUE_INDEX
 from gossamer_ir.core.axis_kinds import Indptr, indices_of, width_of
 from gossamer_ir.core.build import ONE, add, index_var
-from gossamer_ir.support.arrays import Array
+from gossamer_support.arrays import Array
 
 
 class _FiberElements(NamedTuple):

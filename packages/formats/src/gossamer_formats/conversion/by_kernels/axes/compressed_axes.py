@@ -49,7 +49,7 @@ from gossamer_formats.conversion.by_kernels.slots.slots_in_fibers import sized_s
 from gossamer_ir.core.axis_kinds import indices_of, is_varied, width_of
 from gossamer_ir.core.build import ZERO, integer_value
 from gossamer_ir.nodes import Axis, Expr
-from gossamer_ir.support.arrays import Array
+from gossamer_support.arrays import Array
 
 
 def add_compressed(state: BuildState, new: CompressedAxis) -> AxisResult:

@@ -23,8 +23,8 @@ from gossamer_formats.conversion.destination.known_sizes import KnownSizes
 from gossamer_ir.core.axis_kinds import Indices, Indptr
 from gossamer_ir.core.build import index_var
 from gossamer_ir.nodes import Axis, Const, FormatDescription, Var
-from gossamer_ir.support.items_by_name import items_by_name
 from gossamer_machine.machine import Machine
+from gossamer_support.items_by_name import items_by_name
 
 
 class Requirements(NamedTuple):

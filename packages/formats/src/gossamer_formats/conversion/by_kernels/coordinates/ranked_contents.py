@@ -36,7 +36,7 @@ from gossamer_formats.conversion.destination.contents import (
 from gossamer_formats.conversion.destination.inverse_map import Solved
 from gossamer_ir.core.build import ONE, index_var
 from gossamer_ir.nodes import Expr, FormatDescription
-from gossamer_ir.support.arrays import Array
+from gossamer_support.arrays import Array
 
 
 class ArrayContents(NamedTuple):

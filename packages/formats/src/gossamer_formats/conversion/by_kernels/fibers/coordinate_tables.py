@@ -13,7 +13,7 @@ from gossamer_formats.conversion.by_kernels.recording.branch import RecordedValu
 from gossamer_formats.conversion.by_kernels.recording.conversion_errors import NotDirectError
 from gossamer_ir.core.build import ONE
 from gossamer_ir.nodes import Distinct, Expr
-from gossamer_ir.support.arrays import Array
+from gossamer_support.arrays import Array
 
 TABLE_FACTOR = 16
 """The largest number of entries that a table of coordinates or fibers has for each value of the source: NumPy

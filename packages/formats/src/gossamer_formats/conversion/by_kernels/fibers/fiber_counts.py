@@ -39,7 +39,7 @@ from gossamer_formats.conversion.by_kernels.source.element_order import (
 )
 from gossamer_ir.core.build import ONE, ZERO, index_var
 from gossamer_ir.nodes import Axis, Load, Stmt
-from gossamer_ir.support.arrays import Array
+from gossamer_support.arrays import Array
 
 
 def fiber_counts(state: BuildState, parent: AxisSlot, keys: Sequence[str]) -> RecordedValue:

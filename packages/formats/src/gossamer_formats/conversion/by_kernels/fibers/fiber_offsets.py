@@ -26,7 +26,7 @@ from gossamer_formats.conversion.destination.dtypes import native_index_dtype
 from gossamer_ir.core.axis_kinds import Indptr, is_varied, width_of
 from gossamer_ir.core.build import ONE, add
 from gossamer_ir.nodes import Axis, Expr, Store, Var
-from gossamer_ir.support.arrays import Array
+from gossamer_support.arrays import Array
 
 
 class FiberOffsets(NamedTuple):

@@ -28,7 +28,7 @@ from gossamer_formats.conversion.by_kernels.recording.branch import RecordedValu
 from gossamer_formats.conversion.by_kernels.source.element_loop import VALUE_INDEX
 from gossamer_ir.core.build import ONE, ZERO, add, index, index_var, sub
 from gossamer_ir.nodes import Axis, Expr, InRange
-from gossamer_ir.support.arrays import Array
+from gossamer_support.arrays import Array
 
 
 class FiberRank(NamedTuple):

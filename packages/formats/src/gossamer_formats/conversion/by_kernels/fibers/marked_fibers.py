@@ -54,7 +54,7 @@ from gossamer_formats.conversion.destination.dtypes import limits_of
 from gossamer_formats.conversion.destination.inverse_map import logical_var
 from gossamer_ir.core.build import ONE, ZERO, add, index, index_var, sub
 from gossamer_ir.nodes import Axis, Binary, Const, Expr, Stmt, Var
-from gossamer_ir.support.arrays import Array
+from gossamer_support.arrays import Array
 
 
 class MarkedFibers(NamedTuple):

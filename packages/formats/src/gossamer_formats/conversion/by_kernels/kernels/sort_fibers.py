@@ -24,7 +24,7 @@ from gossamer_formats.conversion.by_kernels.recording.branch import RecordedValu
 from gossamer_formats.conversion.by_kernels.recording.recorder import Recorder
 from gossamer_ir.core.build import ONE, ZERO, add, index, index_var, sub
 from gossamer_ir.nodes import Allocate, Buffer, Expr, For, Let, Load, Stmt, Store, Var
-from gossamer_ir.support.arrays import Array
+from gossamer_support.arrays import Array
 
 
 def sort_fibers(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from gossamer_ir.support.arrays import Array
+from gossamer_support.arrays import Array
 
 
 def size_of(array: Array) -> int:

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from gossamer_ir.support.bounded_dict import put_bounded
+from gossamer_support.bounded_dict import put_bounded
 
 
 class RecordedValue(NamedTuple):

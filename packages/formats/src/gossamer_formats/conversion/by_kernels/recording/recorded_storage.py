@@ -16,7 +16,7 @@ from gossamer_formats.storage import Storage, values_handle
 from gossamer_ir.core.axis_kinds import indices_of, indptr_of, is_full, width_of
 from gossamer_ir.core.build import integer_value
 from gossamer_ir.nodes import Axis, Expr, FormatDescription, Var
-from gossamer_ir.support.items_by_name import items_by_name
+from gossamer_support.items_by_name import items_by_name
 
 
 class RecordedStorage(NamedTuple):

@@ -34,9 +34,9 @@ from gossamer_formats.conversion.by_kernels.results.append_loops import (
 from gossamer_ir.arith.affine import affine_of
 from gossamer_ir.core.build import ONE, ZERO, add, index, index_var, mul
 from gossamer_ir.nodes import Axis, Expr, For, Stmt, Store
-from gossamer_ir.support.arrays import Array
 from gossamer_ir.traversal.statement_queries import values_bound_in
 from gossamer_ir.traversal.substitute import resolve
+from gossamer_support.arrays import Array
 
 COUNTS, STARTS = "COUNTS", "STARTS"
 """The arrays of the number of elements in each iteration of the outermost loop, and of its first slot."""

@@ -22,7 +22,7 @@ from gossamer_formats.conversion.destination.dtypes import index_dtypes, limits_
 from gossamer_formats.memory.new_arrays import ArrayKind, new_arrays
 from gossamer_formats.storage import with_value_dtype
 from gossamer_ir.nodes import FormatDescription
-from gossamer_ir.support.arrays import Array
+from gossamer_support.arrays import Array
 
 
 def typed_description(state: BuildState, index_dtype: str | None) -> FormatDescription:

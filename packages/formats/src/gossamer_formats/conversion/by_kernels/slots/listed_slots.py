@@ -21,7 +21,7 @@ from gossamer_formats.conversion.destination.dtypes import native_index_dtype
 from gossamer_formats.memory.new_arrays import ArrayKind, new_arrays
 from gossamer_ir.core.build import add, index
 from gossamer_ir.nodes import Distinct, Expr, Store
-from gossamer_ir.support.arrays import Array
+from gossamer_support.arrays import Array
 
 
 def new_slots(state: BuildState, slots: int | RecordedValue) -> ArrayArgument:

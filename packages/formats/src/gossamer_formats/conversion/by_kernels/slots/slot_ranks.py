@@ -32,7 +32,7 @@ from gossamer_formats.conversion.destination.dtypes import native_index_dtype
 from gossamer_ir.core.axis_kinds import indices_of, is_varied, width_of
 from gossamer_ir.core.build import ONE, ZERO, add, binary, floordiv, mul, sub
 from gossamer_ir.nodes import Axis, Expr
-from gossamer_ir.support.arrays import Array
+from gossamer_support.arrays import Array
 
 
 class SlotRanks(NamedTuple):

@@ -14,8 +14,8 @@ from gossamer_formats.conversion.by_kernels.recording.branch import RecordedValu
 from gossamer_formats.conversion.destination.dtypes import native_index_dtype
 from gossamer_ir.core.build import ONE, add, index_var
 from gossamer_ir.nodes import Axis, Binary, Expr, Stmt, Var
-from gossamer_ir.support.arrays import Array
 from gossamer_ir.traversal.statement_queries import values_bound_in
+from gossamer_support.arrays import Array
 
 
 def sized_slot(state: BuildState, axis: Axis, slot: Expr, count: int | RecordedValue) -> AxisSlot:

@@ -38,7 +38,7 @@ from gossamer_formats.conversion.by_kernels.slots.listed_slots import (
 )
 from gossamer_ir.core.build import ONE, ZERO, add, index_var, widen
 from gossamer_ir.nodes import Expr, For, Load, Stmt, Store
-from gossamer_ir.support.arrays import Array
+from gossamer_support.arrays import Array
 
 PART, PARTS = index_var("part"), index_var("parts")
 """A part of the elements, and the number of parts."""

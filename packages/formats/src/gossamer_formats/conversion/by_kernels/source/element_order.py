@@ -14,7 +14,7 @@ from gossamer_formats.conversion.by_kernels.source.loop_order import digit_dimen
 from gossamer_ir.core.axis_kinds import indices_of
 from gossamer_ir.core.build import integer_value
 from gossamer_ir.nodes import FormatDescription
-from gossamer_ir.support.items_by_name import items_by_name
+from gossamer_support.items_by_name import items_by_name
 
 
 class NextDigit(NamedTuple):

@@ -31,8 +31,8 @@ from gossamer_ir.core.axis_kinds import is_full
 from gossamer_ir.core.build import ZERO, binary, floordiv, index_var
 from gossamer_ir.facts.fact_index import fact_index
 from gossamer_ir.nodes import Axis, Cast, Distinct, Expr, FormatDescription, InRange, Load, Var
-from gossamer_ir.support.arrays import Array
-from gossamer_ir.support.items_by_name import items_by_name
+from gossamer_support.arrays import Array
+from gossamer_support.items_by_name import items_by_name
 
 
 class ListedAxes(NamedTuple):

@@ -12,8 +12,8 @@ from gossamer_ir.analysis.axes.logical_elements import map_results, map_vars
 from gossamer_ir.arith.affine import Affine, affine_of
 from gossamer_ir.core.axis_kinds import is_full
 from gossamer_ir.nodes import FormatDescription, Var
-from gossamer_ir.support.items_by_name import items_by_name
 from gossamer_ir.traversal.free_vars import free_vars
+from gossamer_support.items_by_name import items_by_name
 
 
 def layout_sizes(

@@ -24,8 +24,8 @@ from gossamer_ir.arith.affine import Affine, affine_of, expr_of
 from gossamer_ir.core.axis_kinds import is_dense_root
 from gossamer_ir.core.build import ZERO, index_var, sub
 from gossamer_ir.nodes import Cast, Expr, FormatDescription, Load, Var
-from gossamer_ir.support.arrays import Array
-from gossamer_ir.support.items_by_name import items_by_name
+from gossamer_support.arrays import Array
+from gossamer_support.items_by_name import items_by_name
 
 MAX_SKIPPED = 2
 """The most iterations of a loop over a logical dimension for each one of a loop over the axis that is solved:

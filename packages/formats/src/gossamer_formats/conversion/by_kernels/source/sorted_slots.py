@@ -17,7 +17,7 @@ from gossamer_formats.description_sizes import evaluate
 from gossamer_ir.core.axis_kinds import Indices, indices_of, indptr_of, width_of
 from gossamer_ir.facts.index_arrays import first_unsorted, segments_of
 from gossamer_ir.nodes import Axis
-from gossamer_ir.support.arrays import Array
+from gossamer_support.arrays import Array
 
 MAX_HALF = 2**31 - 1
 """The largest integer in one half of an int64."""

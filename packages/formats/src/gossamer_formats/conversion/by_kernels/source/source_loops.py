@@ -20,7 +20,7 @@ from gossamer_ir.analysis.axes.logical_elements import map_results, map_vars
 from gossamer_ir.core.axis_kinds import indices_of, indptr_of, width_of
 from gossamer_ir.core.build import ZERO, index_var
 from gossamer_ir.nodes import Axis, Expr, Fact, For, FormatDescription, Stmt, Var
-from gossamer_ir.support.items_by_name import items_by_name
+from gossamer_support.items_by_name import items_by_name
 
 
 class SourceLoopBuilder(msgspec.Struct, eq=False):

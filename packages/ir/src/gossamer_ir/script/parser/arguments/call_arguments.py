@@ -7,7 +7,7 @@ from collections.abc import Container
 
 from gossamer_ir.errors import ParseError
 from gossamer_ir.script.parser.state.context import ParserContext
-from gossamer_ir.support.message_texts import amount
+from gossamer_support.message_texts import amount
 
 
 def dotted_name(node: ast.expr) -> str | None:

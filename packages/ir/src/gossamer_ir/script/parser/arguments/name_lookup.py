@@ -10,7 +10,7 @@ from typing import TypeGuard
 from gossamer_ir.errors import ParseError
 from gossamer_ir.nodes import AXES, Axis, Buffer, Param, Reducer, SparseBuffer
 from gossamer_ir.script.parser.state.context import ParserContext
-from gossamer_ir.support.message_texts import nearest
+from gossamer_support.message_texts import nearest
 
 
 def buffer_named(context: ParserContext, node: ast.expr) -> SparseBuffer | Buffer:

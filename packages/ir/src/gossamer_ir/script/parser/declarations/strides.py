@@ -27,7 +27,7 @@ from gossamer_ir.script.parser.arguments.call_arguments import items_or_one
 from gossamer_ir.script.parser.expressions.expression_parsers import index_expr
 from gossamer_ir.script.parser.state.context import ParserContext
 from gossamer_ir.script.parser.state.layouts import AnyLayout, FlatLayout, NestedLayout, span
-from gossamer_ir.support.message_texts import amount
+from gossamer_support.message_texts import amount
 
 ENUMERATED_ELEMENTS = 1 << 14
 """Maximum number of elements of a buffer of more than two dimensions whose positions are enumerated."""

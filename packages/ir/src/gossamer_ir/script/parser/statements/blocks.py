@@ -12,8 +12,8 @@ from gossamer_ir.script.parser.expressions.expression_parsers import expr, index
 from gossamer_ir.script.parser.expressions.range_arguments import parse_range, parse_region
 from gossamer_ir.script.parser.state.block_declarations import BlockDeclarations
 from gossamer_ir.script.parser.state.context import ParserContext
-from gossamer_ir.support.message_texts import amount
 from gossamer_ir.traversal.substitute import substitute
+from gossamer_support.message_texts import amount
 
 _KINDS: dict[str, Literal["S", "R"]] = {
     "axis.spatial": "S",

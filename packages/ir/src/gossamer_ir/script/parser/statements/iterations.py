@@ -12,8 +12,8 @@ from gossamer_ir.script.parser.arguments.name_lookup import unknown_member_error
 from gossamer_ir.script.parser.arguments.statics import required_text
 from gossamer_ir.script.parser.declarations.axes import axis_argument
 from gossamer_ir.script.parser.state.context import ParserContext
-from gossamer_ir.support.message_texts import amount
 from gossamer_ir.traversal.names import to_identifier
+from gossamer_support.message_texts import amount
 
 ITERATION_CALLS = ("sp.iteration", "sp_iter", "iter", "sp.iter")
 

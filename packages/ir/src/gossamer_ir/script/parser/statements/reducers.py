@@ -11,7 +11,7 @@ from gossamer_ir.script.parser.arguments.coercion import expr_of_dtype
 from gossamer_ir.script.parser.expressions.expression_parsers import expr
 from gossamer_ir.script.parser.state.context import ParserContext
 from gossamer_ir.script.parser.statements.call_statements import store_to
-from gossamer_ir.support.message_texts import amount
+from gossamer_support.message_texts import amount
 
 COMM_REDUCER = "comm_reducer"
 

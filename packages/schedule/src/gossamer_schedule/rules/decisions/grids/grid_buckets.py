@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence, Set
 
 from gossamer_ir.nodes import Function, ThreadTag
-from gossamer_ir.support.message_texts import amount
 from gossamer_machine import Grid
 from gossamer_schedule.rules.decisions.grids.grid_threads import block_threads, feature_threads
 from gossamer_schedule.rules.patterns.bucket_reduction import BucketReduction
 from gossamer_schedule.rules.steps.trace_builder import TraceBuilder
+from gossamer_support.message_texts import amount
 
 
 def joint_runs(

@@ -8,7 +8,6 @@ array ends, since a prefetch never faults.
 from __future__ import annotations
 
 from gossamer_ir.interchange.records import Stats
-from gossamer_ir.support.message_texts import readable_size
 from gossamer_machine.machine import Machine
 from gossamer_schedule.rules.analysis.fiber_elements import FiberElements
 from gossamer_schedule.rules.decisions.verdict import (
@@ -18,6 +17,7 @@ from gossamer_schedule.rules.decisions.verdict import (
 )
 from gossamer_schedule.rules.patterns.row_reduction import RowReduction
 from gossamer_schedule.rules.steps.trace_builder import TraceBuilder
+from gossamer_support.message_texts import readable_size
 
 MIN_PREFETCHED_CACHES = 3
 """Minimum size of the elements, as a multiple of the private cache. (Measured in SpMV on Emerald Rapids,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from gossamer_ir.interchange.records import Stats
-from gossamer_ir.support.message_texts import readable_size
 from gossamer_machine.cache_line import LINE_BYTES
 from gossamer_machine.machine import Machine
 from gossamer_machine.schedule_policy.gathered_rows import PrefetchThresholds
@@ -16,6 +15,7 @@ from gossamer_schedule.rules.decisions.verdict import (
     unprofitable_verdict,
 )
 from gossamer_schedule.rules.steps.trace_builder import TraceBuilder
+from gossamer_support.message_texts import readable_size
 
 LINES_AHEAD = 48
 """Cache lines that are prefetched before they are used: enough work to hide the latency of memory, and few

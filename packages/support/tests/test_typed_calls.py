@@ -6,12 +6,25 @@ from typing import Any, Literal, TypeVar
 import numpy as np
 import pytest
 
-from gossamer_ir import dumps, loads, parse_expr, print_module
-from gossamer_ir.errors import ArgumentError, ParseError
-from gossamer_ir.nodes import Module, Node
-from gossamer_ir.support.typed_calls import conforms_to, typed
+from gossamer_support.errors import ArgumentError, UserError
+from gossamer_support.typed_calls import conforms_to, typed
 
-N = TypeVar("N", bound=Node)
+
+class Shape:
+    """A type of the tests."""
+
+
+class Square(Shape):
+    """A type below it."""
+
+
+N = TypeVar("N", bound=Shape)
+
+
+@typed
+def area(shape: Shape, *, scale: bytes | str) -> None:
+    len(scale)
+    vars(shape)["sides"] = ()
 
 
 @pytest.mark.parametrize(
@@ -21,7 +34,7 @@ N = TypeVar("N", bound=Node)
         (None, str | None), ((1, "x"), tuple[int, str]), ((), tuple[int, ...]), ([1], Sequence[int]),
         ({"a": 1}, Mapping[str, int]), ("fast", Literal["fast"]), (len, Callable[[Any], int]),
         (np.zeros(2), np.ndarray[Any, Any]), (object(), Any), (object(), "a name"),
-        (Module("flat", (), "f"), N), (3, TypeVar("T")), (None, None),
+        (Square(), N), (3, TypeVar("T")), (None, None),
     ],
 )  # fmt: skip
 def test_values_of_the_annotated_type_are_accepted(value, wanted):
@@ -43,28 +56,32 @@ def test_values_of_another_type_are_refused(value, wanted):
 
 def test_an_argument_of_a_wrong_type_is_named():
     with pytest.raises(ArgumentError) as raised:
-        print_module("text")
+        area("text", scale="1")
     assert raised.value.render() == (
-        "Argument 'module' of 'print_module' is 'text'; expected Module. [argument.type]"
+        "Argument 'shape' of 'area' is 'text'; expected Shape. [argument.type]"
     )
     with pytest.raises(
-        ArgumentError, match="'data' of 'loads' is of type object; expected bytes or str"
+        ArgumentError, match="'scale' of 'area' is of type object; expected bytes or str"
     ):
-        loads(object())
+        area(Square(), scale=object())
 
 
 def test_an_unknown_argument_is_named():
     with pytest.raises(ArgumentError) as raised:
-        dumps(Module("flat", (), "f"), indent=2)
+        area(Square(), scale="1", indent=2)
     assert raised.value.render() == (
-        "Invalid call of 'dumps': got an unexpected keyword argument 'indent'. "
-        "Its arguments are module. [argument.names]"
+        "Invalid call of 'area': got an unexpected keyword argument 'indent'. "
+        "Its arguments are shape, scale. [argument.names]"
     )
 
 
 def test_other_errors_stay_what_they_are():
-    with pytest.raises(ParseError):
-        parse_expr("+", {})
+    @typed
+    def refused(number: int) -> None:
+        raise UserError("a.code", "The body says more.")
+
+    with pytest.raises(UserError, match="The body says more"):
+        refused("x")
 
     @typed
     def halved(number: int, *others: int, **named: "Unknown") -> float:  # noqa: F821  (on purpose)

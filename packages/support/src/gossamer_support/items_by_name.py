@@ -17,8 +17,8 @@ N = TypeVar("N", bound=_Named)
 def items_by_name(items: Iterable[N]) -> dict[str, N]:
     """Return axes, buffers or other items by their names, in their order.
 
-    >>> from gossamer_ir.nodes import Param
-    >>> list(items_by_name([Param("n", "int64"), Param("m", "int64")]))
+    >>> from types import SimpleNamespace
+    >>> list(items_by_name([SimpleNamespace(name="n"), SimpleNamespace(name="m")]))
     ['n', 'm']
     """
     return {item.name: item for item in items}

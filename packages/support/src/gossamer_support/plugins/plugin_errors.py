@@ -5,8 +5,8 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterable, Iterator
 
-from gossamer_ir.errors import PluginError
-from gossamer_ir.plugins.installed_distributions import EntryPoint
+from gossamer_support.errors import PluginError
+from gossamer_support.plugins.installed_distributions import EntryPoint
 
 
 @contextlib.contextmanager
@@ -23,7 +23,7 @@ def errors_as_plugin_errors(
     ...     raise ValueError("no license")
     Traceback (most recent call last):
     ...
-    gossamer_ir.errors.PluginError: The plugin 'toy' cannot be loaded: ValueError: no license. [plugin.failed]
+    gossamer_support.errors.PluginError: The plugin 'toy' cannot be loaded: ValueError: no license. ...
     """
     try:
         yield

@@ -23,6 +23,8 @@ from typing import Any, TypeAlias
 Lock: TypeAlias = AbstractContextManager[Any]
 
 _POLLING_SECONDS = 0.0005
+_IMPORT_SYSTEM = {"importlib", "_frozen_importlib", "_frozen_importlib_external"}
+"""The packages of its frames. They have the last two names until a program imports `importlib`."""
 
 
 class Exclusion(type(threading.RLock())):  # type: ignore[misc]  # the class has no public name
@@ -123,7 +125,9 @@ def _is_importing(frame: FrameType | None) -> bool:
     while frame is not None:
         callee, package = package, str(frame.f_globals.get("__name__")).partition(".")[0]
         neighbours = (callee, package)
-        if "importlib" in neighbours and any(name.startswith("gossamer") for name in neighbours):
+        if not _IMPORT_SYSTEM.isdisjoint(neighbours) and any(
+            name.startswith("gossamer") for name in neighbours
+        ):
             return True
         frame = frame.f_back
     return False

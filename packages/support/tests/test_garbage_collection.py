@@ -6,7 +6,7 @@ from types import ModuleType
 
 import pytest
 
-from gossamer_ir.support.garbage_collection import FEW_MODULES, pause_collection
+from gossamer_support.garbage_collection import FEW_MODULES, pause_collection
 
 
 class Made:

@@ -10,7 +10,7 @@ import pytest
 
 SETUP = """
 import os, signal, sys, threading, time, warnings
-from gossamer_ir.support.fork import Exclusion
+from gossamer_support.fork import Exclusion
 
 warnings.simplefilter("ignore", DeprecationWarning)  # Python warns of any fork with threads
 exclusion, library = Exclusion(), threading.RLock()
@@ -72,7 +72,7 @@ sys.exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
 
 SLOW = """
 import threading, time
-from gossamer_ir.support.fork import compiling
+from gossamer_support.fork import compiling
 
 time.sleep(0.1)
 # A fork that waits for this module does not keep it from taking the lock of another library.
@@ -84,7 +84,7 @@ is_complete = True
 WAITING = """
 import os, signal, sys, threading
 sys.path.insert(0, PATH)
-import gossamer_ir
+import gossamer_support
 
 thread = threading.Thread(target=lambda: __import__("app"), daemon=True)
 thread.start()

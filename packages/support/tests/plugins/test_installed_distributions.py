@@ -10,7 +10,7 @@ from importlib.machinery import PathFinder
 
 import pytest
 
-from gossamer_ir.plugins.installed_distributions import (
+from gossamer_support.plugins.installed_distributions import (
     EntryPoint,
     entry_points,
     installed_distribution,
@@ -21,7 +21,7 @@ ENTRY_POINTS = "[acme.group]\nfast = acme_fast:module\n"
 METADATA = "Metadata-Version: 2.1\nName: Acme.Fast\nVersion: 1.0\n"
 
 
-@pytest.mark.parametrize("name", ["gossamer-ir", "msgspec", "numpy", "pytest"])
+@pytest.mark.parametrize("name", ["gossamer-support", "msgspec", "numpy", "pytest"])
 def test_version_is_that_of_the_standard_library(name):
     distribution = installed_distribution(name)
     assert distribution is not None
@@ -53,7 +53,7 @@ def test_missing_and_unreadable_places_hold_nothing(tmp_path, monkeypatch):
     file = tmp_path / "archive.zip"
     file.touch()
     monkeypatch.setattr(sys, "path", [str(file), str(tmp_path / "no such folder")])
-    assert installed_distribution("gossamer-ir") is None
+    assert installed_distribution("gossamer-support") is None
 
 
 def as_folder(place, suffix, file):
@@ -128,7 +128,7 @@ def test_old_distributions_without_entry_points_are_not_searched_slowly(tmp_path
 
 def test_looking_for_plugins_imports_no_slow_parsers():
     program = (
-        "import sys; from gossamer_ir.plugins import installed_distributions as installed; "
+        "import sys; from gossamer_support.plugins import installed_distributions as installed; "
         "installed.installed_distribution('gossamer-ir'); installed.installed_entry_points('acme');"
         "print([name for name in ('importlib.metadata', 'email', 'zipfile') if name in sys.modules])"
     )

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from importlib import import_module
 from typing import Any
 
-from gossamer_ir.support.garbage_collection import pause_collection
+from gossamer_support.garbage_collection import pause_collection
 
 
 def lazy_exports(
@@ -19,13 +19,13 @@ def lazy_exports(
     then on an attribute of the package. `python -m tools.generate exports` writes `homes` and `__all__` from
     the imports that the package has for type checkers.
 
-    >>> get, _ = lazy_exports("gossamer_ir", {"index": "gossamer_ir.core.build"})
-    >>> get("index")(3).text
-    '3'
+    >>> get, _ = lazy_exports("gossamer_support", {"amount": "gossamer_support.message_texts"})
+    >>> get("amount")(3, "row")
+    '3 rows'
     >>> get("missing")
     Traceback (most recent call last):
     ...
-    AttributeError: module 'gossamer_ir' has no attribute 'missing'
+    AttributeError: module 'gossamer_support' has no attribute 'missing'
     """
 
     def get(name: str) -> Any:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-PACKAGES = Path(__file__).parents[3]
+PACKAGES = Path(__file__).parents[2]
 LAZY = sorted(
     path.parent.name
     for path in PACKAGES.glob("*/src/*/__init__.py")

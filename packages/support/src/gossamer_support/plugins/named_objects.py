@@ -10,9 +10,9 @@ from contextlib import AbstractContextManager, nullcontext
 from functools import cache
 from typing import Any, Generic, TypeVar
 
-from gossamer_ir.errors import GossamerError, PluginError
-from gossamer_ir.plugins.installed_distributions import EntryPoint, installed_entry_points
-from gossamer_ir.plugins.plugin_errors import duplicate_error, errors_as_plugin_errors
+from gossamer_support.errors import GossamerError, PluginError
+from gossamer_support.plugins.installed_distributions import EntryPoint, installed_entry_points
+from gossamer_support.plugins.plugin_errors import duplicate_error, errors_as_plugin_errors
 
 T = TypeVar("T")
 

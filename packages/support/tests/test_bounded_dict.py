@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from gossamer_ir.support.bounded_dict import put_bounded
+from gossamer_support.bounded_dict import put_bounded
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ from inspect import Parameter, signature, unwrap
 from types import NoneType, UnionType
 from typing import Any, Literal, ParamSpec, TypeVar, Union, get_args, get_origin
 
-from gossamer_ir.errors import ArgumentError, GossamerError
+from gossamer_support.errors import ArgumentError, GossamerError
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -35,7 +35,7 @@ def typed(function: Callable[P, R]) -> Callable[P, R]:
     >>> twice(12)
     Traceback (most recent call last):
     ...
-    gossamer_ir.errors.ArgumentError: Argument 'text' of 'twice' is 12; expected str. [argument.type]
+    gossamer_support.errors.ArgumentError: Argument 'text' of 'twice' is 12; expected str. [argument.type]
     """
 
     @wraps(function)
