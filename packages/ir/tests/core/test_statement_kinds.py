@@ -12,7 +12,9 @@ from gossamer_ir.core.statement_kinds import (
     CALLING_STMTS,
     CHECKING_STMTS,
     LOOPS,
+    NAME_BINDING_STMTS,
     STMT_KINDS,
+    VALUE_BINDING_STMTS,
     WRITES,
     effects_of,
 )
@@ -30,6 +32,7 @@ from gossamer_ir.nodes import (
     CommitGroup,
     Const,
     For,
+    Function,
     Guard,
     If,
     IfThenElse,
@@ -51,6 +54,7 @@ from gossamer_ir.traversal.access_types import BUFFER_NODES
 from gossamer_ir.traversal.buffer_uses import buffers_written
 from gossamer_ir.traversal.fields import LABEL_FIELDS, body_fields, has_bodies
 from gossamer_ir.traversal.free_vars import free_vars
+from gossamer_ir.traversal.names import names_in
 from gossamer_ir.traversal.statement_queries import (
     allocation_of,
     always_evaluated,
@@ -178,6 +182,19 @@ def test_a_value_after_a_statement_is_that_of_a_let():
 def test_kinds_that_write_and_call_are_what_the_table_says():
     assert set(WRITES) == {kind for kind, stmt in SAMPLES.items() if effects_of(stmt).writes}
     assert set(CALLING_STMTS) == {kind for kind, stmt in SAMPLES.items() if effects_of(stmt).callee}
+
+
+@pytest.mark.parametrize("kind", SAMPLES, ids=lambda kind: kind.__name__)
+def test_sets_of_kinds_that_bind_are_what_the_table_says(kind):
+    stmt = SAMPLES[kind]
+    assert (kind in NAME_BINDING_STMTS) == bool(names_bound(stmt))
+    assert (kind in VALUE_BINDING_STMTS) == bool(tuple(values_bound(stmt)))
+
+
+@pytest.mark.parametrize("kind", SAMPLES, ids=lambda kind: kind.__name__)
+def test_names_of_a_function_are_those_of_all_kinds_of_statements(kind):
+    names = set(names_in(Function("f", (), (SAMPLES[kind],))))
+    assert names >= {"f", *declared_names(SAMPLES[kind])}
 
 
 @pytest.mark.parametrize("kind", SAMPLES, ids=lambda kind: kind.__name__)

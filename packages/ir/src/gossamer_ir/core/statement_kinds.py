@@ -282,6 +282,18 @@ ALLOCATING_STMTS: Any = tuple(
 )
 """The types of statements that allocate a buffer."""
 
+NAME_BINDING_STMTS: Any = frozenset(
+    stmt_type
+    for stmt_type, kind in STMT_KINDS.items()
+    if kind.vars is not _nothing or kind.allocates is not None
+)
+"""The types of statements that bind variables or buffers; most statements are of others."""
+
+VALUE_BINDING_STMTS: Any = frozenset(
+    stmt_type for stmt_type, kind in STMT_KINDS.items() if kind.values is not _nothing
+)
+"""The types of statements that bind variables to the values of expressions."""
+
 CHECKING_STMTS: Any = tuple(
     stmt_type for stmt_type, kind in STMT_KINDS.items() if kind.condition_after is not None
 )

@@ -7,11 +7,16 @@ import re
 from collections.abc import Iterable, Iterator
 from functools import cached_property
 
+from gossamer_ir.core.statement_kinds import NAME_BINDING_STMTS, STMT_KINDS
 from gossamer_ir.nodes import Function, Stmt
+from gossamer_ir.traversal.fields import LABEL_FIELDS
 from gossamer_ir.traversal.statement_queries import declared_names, vars_bound
 from gossamer_ir.traversal.walk import every_stmt, stmts
 
 _NOT_IDENTIFIER = re.compile(r"\W", re.ASCII)
+
+# Each primitive asks for all names of a function, and most statements declare none.
+_DECLARING_STMTS = NAME_BINDING_STMTS | {kind for kind in STMT_KINDS if LABEL_FIELDS[kind]}
 
 
 def is_identifier(name: str) -> bool:
@@ -80,7 +85,8 @@ def names_in(function: Function) -> Iterator[str]:
     for reducer in function.reducers:
         yield from [var.name for var in (*reducer.lhs, *reducer.rhs)]
     for stmt in every_stmt(function):
-        yield from declared_names(stmt)
+        if type(stmt) in _DECLARING_STMTS:
+            yield from declared_names(stmt)
 
 
 def bound_vars(body: Iterable[Stmt]) -> set[str]:

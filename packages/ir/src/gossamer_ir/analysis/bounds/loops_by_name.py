@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from msgspec.structs import replace
 
 from gossamer_ir.analysis.bounds.overflow import OverflowAnalysis, overflow_of
+from gossamer_ir.core.statement_kinds import VALUE_BINDING_STMTS
 from gossamer_ir.nodes import Expr, For, Function, Stmt
 from gossamer_ir.traversal.statement_queries import loop_of
 from gossamer_ir.traversal.substitute import resolve, resolved_values
@@ -43,7 +44,8 @@ def loops_of(function: Function) -> LoopsByName:
     values: dict[str, Expr] = {}
     loops = LoopsByName(function)
     for node in every_stmt(function):
-        values |= resolved_values(node, values)
+        if type(node) in VALUE_BINDING_STMTS:
+            values |= resolved_values(node, values)
         loop = loop_of(node)
         if loop is not None:
             start, extent = resolve(loop.start, values), resolve(loop.extent, values)
