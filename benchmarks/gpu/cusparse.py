@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from benchmarks.contenders.contender import ContenderCall, UnavailableError
 
-LIBRARY = "libcusparse.so.12"
+CUSPARSE_LIBRARY = "libcusparse.so.12"
 """The name of the library of CUDA 12 and of CUDA 13. PyTorch has loaded it when it is imported."""
 CSR_ALGORITHMS = {"default": 0, "CSR 1": 4, "CSR 2": 6, "CSR 3": 12}
 COO_ALGORITHMS = {"COO 1": 1, "COO 2": 2, "COO 3": 3, "COO 4": 5}

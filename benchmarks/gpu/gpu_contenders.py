@@ -10,7 +10,7 @@ import numpy as np
 
 from benchmarks.contenders import OURS
 from benchmarks.contenders.contender import ContenderCall, UnavailableError
-from benchmarks.gpu.cusparse import LIBRARY, Cusparse, DeviceMatrix, spmm_calls
+from benchmarks.gpu.cusparse import CUSPARSE_LIBRARY, Cusparse, DeviceMatrix, spmm_calls
 from benchmarks.gpu.encoded_integers import encoded_integers
 from benchmarks.gpu.gpu_clocks import GpuClock, cupy_clock, driver_clock, host_clock, torch_clock
 from benchmarks.operator_case import OperatorCase
@@ -252,7 +252,7 @@ def prepare_cusparse(case: OperatorCase, _target: str) -> GpuPrepared:
     right = torch.from_numpy(case.operands[0]).cuda()
     out = place(torch.zeros(case.result_shape, dtype=right.dtype, device="cuda"))
     calls = spmm_calls(
-        Cusparse(torch.cuda.current_stream().cuda_stream, LIBRARY),
+        Cusparse(torch.cuda.current_stream().cuda_stream, CUSPARSE_LIBRARY),
         matrix,
         place(right),
         out,

@@ -142,7 +142,7 @@ def fake_libraries(monkeypatch):
     for name, module in {**fake_torch(), **fake_cupy()}.items():
         monkeypatch.setitem(sys.modules, name, module)
     monkeypatch.delitem(sys.modules, "benchmarks.contenders.torch", raising=False)
-    monkeypatch.setattr("benchmarks.gpu.gpu_contenders.LIBRARY", fake_cusparse())
+    monkeypatch.setattr("benchmarks.gpu.gpu_contenders.CUSPARSE_LIBRARY", fake_cusparse())
     yield
     sys.modules.pop("benchmarks.contenders.torch", None)
 

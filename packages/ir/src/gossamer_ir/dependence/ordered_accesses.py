@@ -246,7 +246,7 @@ def _extreme_sites(
         groups.setdefault(key, []).append(numbered)
     extreme = max if is_greatest else min
     return [
-        _with_conditions_of_all(extreme(group, key=lambda each: each.form.constant), group)
+        _with_conditions_of_all(extreme(group, key=lambda numbered: numbered.form.constant), group)
         for group in groups.values()
     ]
 
@@ -269,7 +269,7 @@ def _numbered_site(site: _AccessSite, index: Expr) -> _NumberedSite:
 
 
 def _with_conditions_of_all(chosen: _NumberedSite, group: Sequence[_NumberedSite]) -> _AccessSite:
-    common = set(chosen.conditions).intersection(*(each.conditions for each in group))
+    common = set(chosen.conditions).intersection(*(numbered.conditions for numbered in group))
     context = chosen.site.context
     kept = tuple(
         condition

@@ -114,12 +114,14 @@ def access_key(access: Load | Store) -> AccessKey:
     return access.buffer, access.indices, dtype
 
 
+# Other statements: what they bind is a multiple of nothing.
 def _multiples_in(function: Function) -> Multiples:
     lets = {node.var.name: node.value for node in nodes_of_type(function, Let)}
     integers = (param.name for param in function.params if DType.parse(param.dtype).is_integer)
     return Multiples(lets, frozenset(integers))
 
 
+# Other statements: access no array by plain vectors.
 def _plain_vectors(function: Function) -> Iterator[Load | Store]:
     """Yield the accesses to consecutive elements, but for asynchronous copies, which test their addresses."""
     copied = {
@@ -157,6 +159,7 @@ def _alignment(
     return None if needed is None else (alignment, needed)
 
 
+# Other expressions: their lanes may differ.
 def _uniform_condition(mask: Expr, multiples: Multiples) -> tuple[Expr, SizeMultiples] | None:
     """Return the condition of a mask whose lanes are all on or all off, and the sizes on which that depends;
     None for any other mask."""

@@ -59,7 +59,7 @@ class Multiples(msgspec.Struct, frozen=True):
         ways = [sizes for factor in symbolic if (sizes := self.sizes(factor, unit)) is not None]
         return min(ways, key=len, default=None)
 
-    # Other expressions: nothing is known about them.
+    # Other expressions and operations: nothing is known about them.
     def _atom(self, atom: Expr, unit: int) -> SizeMultiples | None:
         if unit == 1:
             return {}

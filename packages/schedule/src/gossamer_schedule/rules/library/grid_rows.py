@@ -72,12 +72,12 @@ def _reduction_match(
     if pattern.feature is None:
         _run_rows(trace, pattern, grid=grid, stats=stats)
     else:
-        _run_features(trace, pattern, pattern.feature, grid=grid, stats=stats)
+        _run_features(trace, pattern, feature=pattern.feature, grid=grid, stats=stats)
     return PatternMatch(pattern.text, trace)
 
 
 def _run_features(
-    trace: TraceBuilder, pattern: RowReduction, feature: str, *, grid: Grid, stats: Stats | None
+    trace: TraceBuilder, pattern: RowReduction, *, feature: str, grid: Grid, stats: Stats | None
 ) -> None:
     """Compute each feature of a row by a thread, or several adjacent ones if vectors pay."""
     rows = None if stats is None else stats.rows
