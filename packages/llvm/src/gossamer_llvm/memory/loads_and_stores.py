@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from gossamer_ir.core.constants import constant
 from gossamer_ir.core.dtypes import DType
 from gossamer_ir.core.expression_kinds import dtype_of
-from gossamer_ir.nodes import Expr, Load, Prefetch, Ramp, Store
+from gossamer_ir.nodes import Load, Prefetch, Ramp, Store
 from gossamer_llvm.emitter.folding import literal_value
 from gossamer_llvm.emitter.function_emitter import FunctionEmitter
 from gossamer_llvm.emitter.instructions import icmp, insert_elements, select_value
@@ -44,7 +44,7 @@ def emit_load(emitter: FunctionEmitter, node: Load) -> Value:
     if available is not None:
         return available
     emitter.module.require_dtype(node.dtype)
-    mask = _emit_mask(emitter, node.predicate)
+    mask = _emit_mask(emitter, node, node.dtype)
     if mask is OFF:
         return passthrough(emitter, node)
     if _is_branch(mask):
@@ -78,7 +78,7 @@ def emit_store(emitter: FunctionEmitter, node: Store) -> None:
     """Emit a store: plain, masked, a scatter, or a scalar store under a branch."""
     dtype = dtype_of(node.value)
     emitter.module.require_dtype(dtype)
-    mask = _emit_mask(emitter, node.predicate)
+    mask = _emit_mask(emitter, node, dtype)
     if mask is OFF:
         return
     if _is_branch(mask):
@@ -109,10 +109,12 @@ def emit_prefetch(emitter: FunctionEmitter, node: Prefetch) -> None:
     emitter.call_void("llvm.prefetch.p0", f"ptr {address.pointer}, i32 0, i32 3, i32 1")
 
 
-def _emit_mask(emitter: FunctionEmitter, predicate: Expr | None) -> Value:
-    """Emit the mask of an access: a scalar if all lanes are known to be equal."""
-    if predicate is not None:
-        predicate = emitter.vectors.conditions.get(predicate, predicate)
+def _emit_mask(emitter: FunctionEmitter, node: Load | Store, dtype: str) -> Value:
+    """Emit the mask of an access: a scalar for a vector in memory whose lanes are all on or all off."""
+    predicate, vectors = node.predicate, emitter.vectors
+    if predicate is not None and vectors.alignment(node.buffer, node.indices, dtype) is not None:
+        # A gather keeps its mask: one branch is around one plain load or store.
+        predicate = vectors.conditions.get(predicate, predicate)
     return emit_predicate(emitter, predicate)
 
 
