@@ -15,12 +15,12 @@ from gossamer.operators.spmv import PROGRAM as SPMV
 from gossamer_formats import format_named, from_scipy
 from gossamer_formats.descriptions.row_groups import row_groups
 from gossamer_formats.descriptions.sell import sell
+from gossamer_heuristics.csr_form import CsrForm, csr_form
+from gossamer_heuristics.gathered_rows import row_loads
+from gossamer_heuristics.summed_tiles import max_group_vectors, number_of_tiles
 from gossamer_ir.script import parse_module
 from gossamer_ir.transform.specialize import specialize
 from gossamer_machine import Machine
-from gossamer_machine.schedule_policy.csr_form import CsrForm, csr_form
-from gossamer_machine.schedule_policy.feature_tiles import max_group_vectors, number_of_tiles
-from gossamer_machine.schedule_policy.gathered_rows import row_loads
 from gossamer_schedule.rules import schedule_report
 from gossamer_schedule.rules.decisions.gather_tiling import tiles_of
 from gossamer_support.message_texts import amount

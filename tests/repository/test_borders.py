@@ -33,7 +33,7 @@ parts, and native code needs no `python_kernel`."""
 FOR_TORCH = {(None, "machine_for")}
 """Functions of `gossamer` that only `gossamer_torch` imports, whose tests do not serialize: the same record
 crosses at `ValidatingBackend.machine`."""
-BASE = ("gossamer_support", "gossamer_ir", "gossamer_machine")
+BASE = ("gossamer_support", "gossamer_ir", "gossamer_machine", "gossamer_heuristics")
 PROPERTIES = (property, functools.cached_property)
 
 

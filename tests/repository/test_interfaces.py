@@ -12,8 +12,8 @@ from tests.conventions.syntax_trees import nodes_of, tree_of
 
 pytestmark = pytest.mark.unserialized
 
-SHARED = ("gossamer_support", "gossamer_ir", "gossamer_machine")
-"""Support, the language, and the model of the machine: other packages import any module of them."""
+SHARED = ("gossamer_support", "gossamer_ir", "gossamer_machine", "gossamer_heuristics")
+"""Support, the language, the machine and heuristics: other packages import any module of them."""
 
 
 def modules_for_plugins(root):

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
+from gossamer_heuristics.n_m_tiles import ProductSizes, sparse_work
 from gossamer_machine import Grid, Machine, ProductTile
-from gossamer_machine.schedule_policy.n_m_tiles import ProductSizes, sparse_work
 from gossamer_tune.internal_api import block_size, choose_grid_form
 from gossamer_tune.n_m_products.grid_form import dense_work
 

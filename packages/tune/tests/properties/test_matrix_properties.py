@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from gossamer_machine.schedule_policy.row_lengths import window_rows
+from gossamer_heuristics.row_lengths import window_rows
 from gossamer_tune import properties_of
 from gossamer_tune.properties.matrix_properties import BLOCK_SIZES, DIAGONAL_ROWS
 from gossamer_tune.properties.row_sample import GROUP, SAMPLED_ELEMENTS, sample_rows

@@ -15,6 +15,7 @@ from gossamer_cuda_mma_sp.intrinsics.product_intrinsics import (
 )
 from gossamer_cuda_mma_sp.target.architectures import ARCHITECTURES
 from gossamer_cuda_mma_sp.target.gpu import gpu_of
+from gossamer_heuristics.n_m_tiles import ProductSizes, choose_n_m_tile
 from gossamer_ir.core.dtypes import SCALARS
 from gossamer_ir.interchange.records import Target
 from gossamer_ir.interpret import run
@@ -22,7 +23,6 @@ from gossamer_ir.script import parse_module
 from gossamer_ir.traversal.buffer_definitions import allocations
 from gossamer_ir.traversal.walk import stmts
 from gossamer_lower import lower_to_flat
-from gossamer_machine.schedule_policy.n_m_tiles import ProductSizes, choose_n_m_tile
 
 ROWS, COLUMNS, FEATURES = 3, 12, 5
 SPARSE = ("float16", "bfloat16", "int8", "uint8", "tfloat32")

@@ -9,9 +9,9 @@ import numpy as np
 
 from gossamer_formats.format import MAX_VARIANTS, Format
 from gossamer_formats.storage import with_value_dtype
+from gossamer_heuristics.row_lengths import window_rows
 from gossamer_ir.nodes import FormatDescription
 from gossamer_ir.script import parse_format
-from gossamer_machine.schedule_policy.row_lengths import window_rows
 from gossamer_support.arrays import Array
 
 _SCRIPT = """

@@ -51,6 +51,7 @@ DISTRIBUTIONS = (
     "gossamer-support",
     "gossamer-ir",
     "gossamer-machine",
+    "gossamer-heuristics",
     "gossamer-schedule",
     "gossamer-lower",
     "gossamer-backend",

@@ -14,6 +14,7 @@ from typing import Protocol, TypeAlias
 import msgspec
 from msgspec.structs import replace
 
+from gossamer_heuristics.gathered_rows import PREFETCH, PrefetchThresholds
 from gossamer_ir.interchange.records import (
     Decision,
     RuleChoice,
@@ -23,7 +24,6 @@ from gossamer_ir.interchange.records import (
 )
 from gossamer_ir.nodes import Module
 from gossamer_machine.machine import Machine
-from gossamer_machine.schedule_policy.gathered_rows import PREFETCH, PrefetchThresholds
 from gossamer_schedule.rules.analysis.program_names import addresses_taken_names, loop_stage_names
 from gossamer_schedule.rules.steps.trace_builder import TraceBuilder
 

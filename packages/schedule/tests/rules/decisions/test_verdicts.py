@@ -5,13 +5,9 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
+from gossamer_heuristics.gathered_rows import PREFETCH, min_aligned, min_aligned_in_sums
 from gossamer_ir.interchange.records import Stats
 from gossamer_machine import Machine
-from gossamer_machine.schedule_policy.gathered_rows import (
-    PREFETCH,
-    min_aligned,
-    min_aligned_in_sums,
-)
 from gossamer_schedule.rules.analysis.gathers import Gather
 from gossamer_schedule.rules.decisions.alignment import row_alignment_verdict
 from gossamer_schedule.rules.decisions.gather_tiling import gather_tiling, tiles_of

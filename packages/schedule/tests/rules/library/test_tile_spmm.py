@@ -8,18 +8,13 @@ import numpy as np
 import pytest
 from rule_programs import machine
 
+from gossamer_heuristics.column_tiles import MAX_PACKED_VECTORS, MAX_PANEL, MIN_PANEL, PACKED_BYTES
 from gossamer_ir.interchange.records import Stats
 from gossamer_ir.interpret import run
 from gossamer_ir.script import parse_module
 from gossamer_ir.transform.specialize import specialize
 from gossamer_ir.verify import verify
 from gossamer_machine import Machine
-from gossamer_machine.schedule_policy.column_tiles import (
-    MAX_PACKED_VECTORS,
-    MAX_PANEL,
-    MIN_PANEL,
-    PACKED_BYTES,
-)
 from gossamer_schedule import get_loops, replay
 from gossamer_schedule.rules import default_schedule, schedule_report
 from gossamer_schedule.rules.library.tile_spmm import tile_spmm

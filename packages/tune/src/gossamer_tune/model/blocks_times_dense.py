@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from gossamer_machine.schedule_policy.blocks import block_tile
-from gossamer_machine.schedule_policy.operand_copies import shared_tile_packing
+from gossamer_heuristics.blocks import block_tile
+from gossamer_heuristics.operand_copies import shared_tile_packing
 from gossamer_tune.model.csr_times_dense import RESULT_CYCLES
 from gossamer_tune.model.estimate import Estimate
 from gossamer_tune.model.operand_loads import (

@@ -7,10 +7,10 @@ cases rows are gathered from the operand where it is. Rule and model both ask `c
 
 from __future__ import annotations
 
+from gossamer_heuristics.csr_form import csr_form
+from gossamer_heuristics.gathered_rows import row_loads
+from gossamer_heuristics.thread_copies import packed_vectors
 from gossamer_machine.machine import Machine
-from gossamer_machine.schedule_policy.csr_form import csr_form
-from gossamer_machine.schedule_policy.gathered_rows import row_loads
-from gossamer_machine.schedule_policy.thread_copies import packed_vectors
 from gossamer_tune.model.estimate import Estimate
 from gossamer_tune.model.operand_loads import (
     CROSSED_CYCLES,

@@ -9,9 +9,9 @@ hardly ever does where rows of the operand are in the first level.
 
 from __future__ import annotations
 
+from gossamer_heuristics.gathered_rows import row_loads
+from gossamer_heuristics.summed_tiles import max_group_vectors, number_of_tiles
 from gossamer_machine.machine import Machine
-from gossamer_machine.schedule_policy.feature_tiles import max_group_vectors, number_of_tiles
-from gossamer_machine.schedule_policy.gathered_rows import row_loads
 from gossamer_tune.model.csr_times_dense import RESULT_CYCLES
 from gossamer_tune.model.estimate import Estimate
 from gossamer_tune.model.operand_loads import (

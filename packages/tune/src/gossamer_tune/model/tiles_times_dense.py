@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 
+from gossamer_heuristics.column_tiles import column_tiling
 from gossamer_machine.machine import Machine
-from gossamer_machine.schedule_policy.column_tiles import column_tiling
 from gossamer_tune.model.estimate import Estimate
 from gossamer_tune.model.operand_loads import pack_cycles
 from gossamer_tune.model.per_cpu import PerCpu

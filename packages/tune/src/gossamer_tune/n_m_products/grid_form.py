@@ -2,7 +2,7 @@
 
 Sparse tensor cores skip half of the operations. A product of dense blocks has all of them, in tiles that are
 staged in shared memory. The model of bytes and operations is that by which rules choose the tile of the
-kernel for N:M (`gossamer_machine.schedule_policy.n_m_tiles`).
+kernel for N:M (`gossamer_heuristics.n_m_tiles`).
 """
 
 from __future__ import annotations
@@ -10,9 +10,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import NamedTuple
 
-from gossamer_ir.core.dtypes import SCALARS
-from gossamer_machine import Machine
-from gossamer_machine.schedule_policy.n_m_tiles import (
+from gossamer_heuristics.n_m_tiles import (
     INSTRUCTION_FEATURES,
     INSTRUCTION_ROWS,
     ProductSizes,
@@ -21,6 +19,8 @@ from gossamer_machine.schedule_policy.n_m_tiles import (
     dense_bytes,
     instruction_depth,
 )
+from gossamer_ir.core.dtypes import SCALARS
+from gossamer_machine import Machine
 from gossamer_tune.n_m_products.product_form import FormChoice
 
 BLOCK_ROWS = (64, 32, 16)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from gossamer_machine.schedule_policy.row_lengths import window_rows
+from gossamer_heuristics.row_lengths import window_rows
 from gossamer_support.arrays import Array
 
 HEIGHT = 8

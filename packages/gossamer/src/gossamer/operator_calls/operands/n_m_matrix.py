@@ -19,11 +19,11 @@ from gossamer.operator_calls.operator_program import (
 )
 from gossamer_formats import Array, SparseTensor
 from gossamer_formats.internal_api import VALUE_DTYPES, MemoKey, converted_values
+from gossamer_heuristics.n_m_tiles import USUAL_SIZE
 from gossamer_ir.core.dtypes import SUM_DTYPES
 from gossamer_ir.errors import ArgumentError, FormatError
 from gossamer_ir.interchange.records import Stats
 from gossamer_machine.intrinsics.n_m_operands import SPECIAL_OPERANDS, NMOperands, n_m_operands
-from gossamer_machine.schedule_policy.n_m_tiles import USUAL_SIZE
 from gossamer_support.message_texts import amount, either
 
 _ROW_CLASSES = (64, 256, 1024, 4096)

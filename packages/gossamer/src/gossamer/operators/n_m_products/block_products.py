@@ -12,8 +12,8 @@ from gossamer.operators.spmm import spmm
 from gossamer.targets.resolve_target import machine_for
 from gossamer_formats import Array, SparseTensor
 from gossamer_formats.internal_api import MemoKey
+from gossamer_heuristics.n_m_tiles import ProductSizes
 from gossamer_ir.interchange.records import Target
-from gossamer_machine.schedule_policy.n_m_tiles import ProductSizes
 from gossamer_tune.internal_api import block_size
 
 _BLOCKS = MemoKey[SparseTensor]("the matrix in dense blocks for products")

@@ -8,10 +8,10 @@ from functools import lru_cache
 from gossamer.targets.parse_target import DEFAULT_TARGET, is_default_target
 from gossamer.targets.resolve_target import machine_for
 from gossamer_formats.internal_api import VALUE_DTYPES
+from gossamer_heuristics.n_m_tiles import ProductSizes
 from gossamer_ir.interchange.records import Decision, Target
 from gossamer_machine import Machine
 from gossamer_machine.intrinsics.n_m_operands import n_m_operands
-from gossamer_machine.schedule_policy.n_m_tiles import ProductSizes
 from gossamer_tune.internal_api import FormChoice, choose_cpu_form, choose_grid_form
 
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from gossamer_heuristics.gathered_rows import largest_aligned
 from gossamer_ir.interchange.records import Stats
 from gossamer_machine.machine import Machine
-from gossamer_machine.schedule_policy.gathered_rows import largest_aligned
 from gossamer_schedule.rules.analysis.gathers import Gather
 from gossamer_schedule.rules.decisions.verdict import (
     Verdict,

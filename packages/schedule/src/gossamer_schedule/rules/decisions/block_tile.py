@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from gossamer_machine.machine import Machine
-from gossamer_machine.schedule_policy.blocks import (
+from gossamer_heuristics.blocks import (
     BROADCAST_COST,
     MAX_TILE_VECTORS,
     fits_registers,
@@ -13,6 +12,7 @@ from gossamer_machine.schedule_policy.blocks import (
     max_sums,
     tile_cost,
 )
+from gossamer_machine.machine import Machine
 from gossamer_schedule.rules.decisions.gather_tiling import LONG_VECTORS
 from gossamer_schedule.rules.steps.vector_loops import VectorTiles, lanes_in_words, tiles_holding
 from gossamer_support.message_texts import amount

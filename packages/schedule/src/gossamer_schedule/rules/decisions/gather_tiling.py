@@ -7,15 +7,15 @@ from collections.abc import Iterator
 import msgspec
 from msgspec.structs import replace
 
-from gossamer_ir.interchange.records import Stats
-from gossamer_machine.machine import Machine
-from gossamer_machine.schedule_policy.feature_tiles import max_group_vectors, number_of_tiles
-from gossamer_machine.schedule_policy.gathered_rows import (
+from gossamer_heuristics.gathered_rows import (
     PREFETCH,
     PREFETCHED_VECTORS,
     PrefetchThresholds,
     min_aligned_for_rows,
 )
+from gossamer_heuristics.summed_tiles import max_group_vectors, number_of_tiles
+from gossamer_ir.interchange.records import Stats
+from gossamer_machine.machine import Machine
 from gossamer_schedule.rules.analysis.gathers import Gather
 from gossamer_schedule.rules.decisions.alignment import row_alignment_verdict
 from gossamer_schedule.rules.decisions.prefetching.row_prefetching import row_prefetching_verdict

@@ -3,21 +3,17 @@
 No load of the copy crosses a cache line, and the copy of a tile of features is contiguous. There are three
 ways to pack: all rows at once, a tile of features that all threads share, or a tile for each thread. The
 verdict about the last one is in `thread_tiles`. The sizes and their limits are in
-`gossamer_machine.schedule_policy`.
+`gossamer_heuristics`.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from gossamer_heuristics.operand_copies import Packing, row_packing, shared_tile_packing
 from gossamer_ir.core.dtypes import DType
 from gossamer_ir.interchange.records import Stats
 from gossamer_machine.machine import Machine
-from gossamer_machine.schedule_policy.operand_copies import (
-    Packing,
-    row_packing,
-    shared_tile_packing,
-)
 from gossamer_schedule.rules.analysis.gathers import Gather
 from gossamer_schedule.rules.decisions.parallel_rows import grain
 from gossamer_schedule.rules.decisions.verdict import (

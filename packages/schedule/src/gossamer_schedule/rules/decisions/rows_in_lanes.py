@@ -8,15 +8,10 @@ from __future__ import annotations
 
 import msgspec
 
+from gossamer_heuristics.row_lengths import MAX_ROW_IN_LANE, SPREAD, WINDOW_BITS, are_lanes
 from gossamer_ir.interchange.records import Stats
 from gossamer_ir.nodes import Function, Iteration
 from gossamer_machine.machine import Machine
-from gossamer_machine.schedule_policy.row_lengths import (
-    MAX_ROW_IN_LANE,
-    SPREAD,
-    WINDOW_BITS,
-    are_lanes,
-)
 from gossamer_schedule.rules.analysis.outputs import has_rows_and_init
 from gossamer_schedule.rules.decisions.parallel_rows import run_rows_in_parallel
 from gossamer_schedule.rules.decisions.verdict import (

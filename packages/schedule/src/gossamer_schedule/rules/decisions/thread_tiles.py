@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import msgspec
 
+from gossamer_heuristics.thread_copies import packed_vectors, thread_tile_packing
 from gossamer_ir.interchange.records import Stats
 from gossamer_machine.machine import Machine
-from gossamer_machine.schedule_policy.thread_copies import packed_vectors, thread_tile_packing
 from gossamer_schedule.rules.analysis.gathers import Gather
 from gossamer_schedule.rules.decisions.packing import (
     not_one_operand_verdict,

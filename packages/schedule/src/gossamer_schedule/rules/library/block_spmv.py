@@ -6,9 +6,9 @@ code the terms of an element are one chain of additions; here each lane has its 
 
 from __future__ import annotations
 
+from gossamer_heuristics.blocks import are_columns_lanes
 from gossamer_ir.nodes import Module
 from gossamer_machine.machine import Machine
-from gossamer_machine.schedule_policy.blocks import are_columns_lanes
 from gossamer_schedule.rules.analysis.iterations import single_iteration
 from gossamer_schedule.rules.analysis.outputs import may_reassociate
 from gossamer_schedule.rules.decisions.parallel_rows import run_rows_in_parallel

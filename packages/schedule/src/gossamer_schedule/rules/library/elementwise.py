@@ -6,8 +6,8 @@ the rows, which are weighted by their elements.
 
 from __future__ import annotations
 
+from gossamer_heuristics.row_lengths import SHORT_ROW
 from gossamer_ir.nodes import Module
-from gossamer_machine.schedule_policy.row_lengths import SHORT_ROW
 from gossamer_schedule.rules.decisions.parallel_rows import (
     FULL_VECTORS_PER_THREAD,
     grain,

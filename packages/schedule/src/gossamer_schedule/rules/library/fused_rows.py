@@ -11,13 +11,13 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from msgspec.structs import replace
 
+from gossamer_heuristics.gathered_rows import PREFETCH
 from gossamer_ir.core.axis_kinds import is_dense_root, is_full
 from gossamer_ir.core.build import integer_value
 from gossamer_ir.errors import ScheduleError
 from gossamer_ir.interchange.records import Decision
 from gossamer_ir.nodes import Axis, Function, Iteration, Module
 from gossamer_machine.machine import Machine
-from gossamer_machine.schedule_policy.gathered_rows import PREFETCH
 from gossamer_schedule.primitives.coordinate.sparse_compute_at import sparse_compute_at
 from gossamer_schedule.rules.analysis.iterations import (
     axes_of,

@@ -9,15 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from gossamer_heuristics.n_m_tiles import USUAL_SIZE, NMTileChoice, ProductSizes, choose_n_m_tile
 from gossamer_ir.nodes import Module
 from gossamer_machine import Grid
 from gossamer_machine.intrinsics.n_m_operands import SPECIAL_OPERANDS, n_m_operands
-from gossamer_machine.schedule_policy.n_m_tiles import (
-    USUAL_SIZE,
-    NMTileChoice,
-    ProductSizes,
-    choose_n_m_tile,
-)
 from gossamer_schedule.rules.decisions.grids.grid_threads import run_rows_and_features
 from gossamer_schedule.rules.patterns.n_m_product import NMProduct, n_m_product
 from gossamer_schedule.rules.schedule_rule import PatternMatch, RuleContext, schedule_rule

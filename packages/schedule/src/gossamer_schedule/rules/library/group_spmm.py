@@ -7,9 +7,9 @@ once, and multiplied by the elements of all rows of the group. Groups run in par
 
 from __future__ import annotations
 
+from gossamer_heuristics.gathered_rows import PREFETCH
 from gossamer_ir.nodes import Module
 from gossamer_machine.cache_line import LINE_BYTES
-from gossamer_machine.schedule_policy.gathered_rows import PREFETCH
 from gossamer_schedule.rules.decisions.alignment import align_to_rows
 from gossamer_schedule.rules.decisions.gather_tiling import GatherTiling, gather_tiling
 from gossamer_schedule.rules.decisions.nontemporal import (

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
+from gossamer_heuristics.gathered_rows import min_aligned
 from gossamer_ir.interchange.records import Stats
 from gossamer_ir.nodes import Module
-from gossamer_machine.schedule_policy.gathered_rows import min_aligned
 from gossamer_schedule.rules.decisions.alignment import align_to_rows, row_alignment_verdict
 from gossamer_schedule.rules.decisions.parallel_rows import run_rows_in_parallel
 from gossamer_schedule.rules.decisions.prefetching.row_prefetching import (

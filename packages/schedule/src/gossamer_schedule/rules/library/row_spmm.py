@@ -20,8 +20,8 @@ from typing import Literal, TypeAlias
 
 from msgspec.structs import replace
 
+from gossamer_heuristics.csr_form import csr_form
 from gossamer_ir.nodes import Function, Iteration, Module
-from gossamer_machine.schedule_policy.csr_form import csr_form
 from gossamer_schedule.rules.analysis.iterations import single_iteration
 from gossamer_schedule.rules.analysis.outputs import has_rows_and_init
 from gossamer_schedule.rules.decisions.alignment import align_to_rows

@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from gossamer_heuristics.row_lengths import SHORT_ROW
 from gossamer_ir.core.dtypes import DType
 from gossamer_ir.interchange.records import Stats
 from gossamer_ir.nodes import Function, Iteration, Module
 from gossamer_machine.machine import Machine
-from gossamer_machine.schedule_policy.row_lengths import SHORT_ROW
 from gossamer_schedule.rules.analysis.iterations import single_iteration
 from gossamer_schedule.rules.decisions.equal_rows import equal_rows_verdict, run_equal_rows
 from gossamer_schedule.rules.decisions.parallel_rows import run_rows_in_parallel

@@ -11,15 +11,15 @@ from __future__ import annotations
 
 import msgspec
 
-from gossamer_ir.core.dtypes import VSCALE_UNIT_BITS, DType
-from gossamer_ir.interchange.records import Stats
-from gossamer_ir.nodes import Module
-from gossamer_machine.schedule_policy.column_tiles import (
+from gossamer_heuristics.column_tiles import (
     MAX_PACKED_VECTORS,
     PACKED_BYTES,
     column_tiling,
     panel_rows,
 )
+from gossamer_ir.core.dtypes import VSCALE_UNIT_BITS, DType
+from gossamer_ir.interchange.records import Stats
+from gossamer_ir.nodes import Module
 from gossamer_schedule.rules.decisions.gather_tiling import tiles_of
 from gossamer_schedule.rules.decisions.parallel_rows import grain
 from gossamer_schedule.rules.decisions.tiles_in_vectors import run_tile_in_vectors

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gossamer_machine.schedule_policy.blocks import are_columns_lanes
+from gossamer_heuristics.blocks import are_columns_lanes
 from gossamer_tune.model.blocks_times_dense import CONVERSION_CYCLES
 from gossamer_tune.model.element_loads import late_cycles
 from gossamer_tune.model.estimate import Estimate

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gossamer_machine.schedule_policy.row_lengths import are_lanes
+from gossamer_heuristics.row_lengths import are_lanes
 from gossamer_tune.model.element_loads import late_cycles
 from gossamer_tune.model.estimate import Estimate
 from gossamer_tune.model.per_cpu import PerCpu

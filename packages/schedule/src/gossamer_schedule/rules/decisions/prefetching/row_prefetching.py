@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from gossamer_heuristics.gathered_rows import PrefetchThresholds
 from gossamer_ir.interchange.records import Stats
 from gossamer_machine.cache_line import LINE_BYTES
 from gossamer_machine.machine import Machine
-from gossamer_machine.schedule_policy.gathered_rows import PrefetchThresholds
 from gossamer_schedule.rules.analysis.gathers import Gather
 from gossamer_schedule.rules.decisions.verdict import (
     Verdict,

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from gossamer_heuristics.operand_copies import row_packing, shared_tile_packing
+from gossamer_heuristics.thread_copies import thread_tile_packing
 from gossamer_ir.interchange.records import Stats
 from gossamer_machine.machine import Machine
-from gossamer_machine.schedule_policy.operand_copies import row_packing, shared_tile_packing
-from gossamer_machine.schedule_policy.thread_copies import thread_tile_packing
 
 MACHINE = Machine(private_cache=1 << 20, shared_cache=16 << 20, cores=2)
 

@@ -4,15 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from gossamer_heuristics.column_tiles import MAX_PANEL, MIN_PANEL, PACKED_BYTES, column_tiling
+from gossamer_heuristics.row_lengths import has_partial_sums, window_rows
 from gossamer_ir.interchange.records import Stats
 from gossamer_machine.machine import Machine
-from gossamer_machine.schedule_policy.column_tiles import (
-    MAX_PANEL,
-    MIN_PANEL,
-    PACKED_BYTES,
-    column_tiling,
-)
-from gossamer_machine.schedule_policy.row_lengths import has_partial_sums, window_rows
 
 
 @pytest.mark.parametrize(

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from typing import Literal, TypeAlias
 
+from gossamer_heuristics.operand_copies import row_packing
+from gossamer_heuristics.row_lengths import has_partial_sums
+from gossamer_heuristics.thread_copies import thread_tile_packing
 from gossamer_ir.core.dtypes import DType
 from gossamer_ir.interchange.records import Stats
 from gossamer_machine.machine import Machine
-from gossamer_machine.schedule_policy.operand_copies import row_packing
-from gossamer_machine.schedule_policy.row_lengths import has_partial_sums
-from gossamer_machine.schedule_policy.thread_copies import thread_tile_packing
 
 CsrForm: TypeAlias = Literal["packed_sums", "sums", "packed_tiles", "gathered_rows"]
 """Several partial sums of each row, from rows of the dense operand that are packed or not; tiles of features,

@@ -10,10 +10,10 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
+from gossamer_heuristics.operand_copies import MANY_USES, Packing, packing_of
 from gossamer_ir.core.dtypes import DType
 from gossamer_ir.interchange.records import Stats
 from gossamer_machine.machine import Machine
-from gossamer_machine.schedule_policy.operand_copies import MANY_USES, Packing, packing_of
 
 TILE_BYTES = 256
 """Bytes of a row of a packed tile (measured on Emerald Rapids: 512 bytes take 1.0 to 1.7 times as long)."""

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import msgspec
 
+from gossamer_heuristics.operand_copies import is_used_often
 from gossamer_ir.core.dtypes import DType
 from gossamer_ir.interchange.records import Stats
 from gossamer_machine.cache_line import LINE_BYTES
 from gossamer_machine.machine import Machine
-from gossamer_machine.schedule_policy.operand_copies import is_used_often
 
 MASKED_VECTORS, MASK_OPERATIONS = 2, 2
 """Vectors of an aligned row that are masked, the first and the last, and the operations that a mask in a
