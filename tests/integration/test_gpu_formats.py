@@ -1,17 +1,26 @@
 """Products compute with a format if the rules for their target schedule it, and else in CSR.
 
-Rules for CPUs schedule formats that those for grids of threads do not: their kernels would run in one thread.
+Rules for CPUs schedule formats that those for grids of threads do not, or only with a thread for each
+element.
 """
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
+from msgspec.structs import replace
 from scipy import sparse
 
 import gossamer as gs
 from gossamer.operator_calls.operands.csr_matrix import CsrMatrix
-from gossamer.operator_calls.operands.stored_matrix import StoredMatrix
+from gossamer.operator_calls.operands.stored_matrix import (
+    StoredMatrix,
+    format_of_storage,
+    structure_names,
+    structure_values,
+)
+from gossamer.operator_calls.operator_program import Variant, module_of
+from gossamer.operators.spmm import PROGRAM
 
 TARGET = "cuda-mma-sp:arch=sm_80,driver=interpreter"
 BLOCKS = {"block_rows": 16, "block_columns": 16}
@@ -41,3 +50,41 @@ def test_the_target_decides_whether_a_product_computes_with_a_format(name, forma
     result = np.zeros_like(matrix @ operand)
     product.bind(tensor, operand, out=result, target=TARGET)()
     assert np.array_equal(result, matrix @ operand)
+
+
+GRIDS = {
+    "sr_bcrs": {"strip": 8, "width": 4},
+    "n_m": {"slots": 2, "group": 4},
+    "v_n_m": {"rows": 4, "group": 8, "chosen": 4, "slots": 2},
+    "bitmask": {},
+    "bsr": {"block_rows": 4, "block_columns": 4},
+}
+"""Formats, with rows that do not fill strips and blocks, whose elements have no rule of their own."""
+
+
+@pytest.mark.parametrize("features", [9, 1, None])
+@pytest.mark.parametrize("name", GRIDS)
+def test_programs_over_other_formats_have_a_thread_for_each_element(name, features):
+    rng, count = np.random.default_rng(1), features or 5
+    dense = rng.integers(-4, 5, (33, 32)).astype(np.float32)
+    dense[5:9] = 0
+    if name in ("n_m", "v_n_m"):
+        tensor = gs.prune(dense, name, **GRIDS[name])
+    else:
+        dense[rng.random(dense.shape) < 0.7] = 0
+        tensor = gs.from_scipy(sparse.csr_array(dense)).asformat(name, **GRIDS[name])
+    stored = format_of_storage(tensor.storage)
+    module = module_of(replace(PROGRAM, adds=True), Variant("float32", features=features), stored)
+    assert gs.explain(module, target=TARGET).rule == "grid_dense_rows"
+    names = structure_names(stored)
+    arrays, sizes = structure_values(tensor.storage, stored)
+    arguments = dict(
+        zip((*names.arrays, *names.sizes), (*arrays, *sizes), strict=True),
+        b=rng.integers(-4, 5, (32, count)).astype(np.float32),
+        c=np.ones((33, count), np.float32),
+        **({} if features else {"feat_size": count}),
+    )
+    kernel = gs.compile(module, target=TARGET)
+    kernel(**arguments)
+    assert np.array_equal(arguments["c"], 1 + tensor.toarray() @ arguments["b"])
+    assert "%ctaid.x" in kernel.artifact.code.decode(errors="replace")

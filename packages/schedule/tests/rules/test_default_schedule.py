@@ -228,6 +228,7 @@ WITHOUT_SCRIPT = (
     "block_spmv",
     "grid_block_sddmm",
     "grid_block_spmm",
+    "grid_dense_rows",
     "grid_iterations",
     "grid_rows",
     "n_m_spmm",

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping
 
 from msgspec.structs import replace
 
+from gossamer_ir.core.axis_kinds import is_full
 from gossamer_ir.core.build import index_var
 from gossamer_ir.core.iteration_axes import attachment_of, iterated_axes
 from gossamer_ir.nodes import AttachAxis, Axis, FuseAxes, Iteration, OverAxis
@@ -58,6 +59,26 @@ def split_init(
         annotations=node.annotations,
     )
     return init, replace(node, init=())
+
+
+def init_visits_others(node: Iteration, by_name: Mapping[str, Axis]) -> bool:
+    """Return whether the domain of the init differs from that of the loop nest.
+
+    It is larger below fused axes: an empty row has no element there, but is initialized. It is smaller
+    than a loop of fixed extent whose parent, on which the loop does not depend, has no elements.
+    """
+    kept = axes_of_init(node, by_name)
+    names = {var for _, var in kept}
+    indexed = {item.axis for item, var in kept if var in vars_of_init(node)}
+    return any(
+        not names.issuperset(item.vars)
+        for item in iterated_axes(node)
+        if isinstance(item.axis, FuseAxes)
+    ) or any(_is_loose(by_name[item.axis], indexed) for item, _ in kept)
+
+
+def _is_loose(axis: Axis, indexed: set[str]) -> bool:
+    return is_full(axis) and axis.parent not in (None, *indexed)
 
 
 def axes_of_init(

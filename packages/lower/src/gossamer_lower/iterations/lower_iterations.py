@@ -39,7 +39,7 @@ from gossamer_ir.nodes import (
     Store,
     Var,
 )
-from gossamer_ir.transform.split_init import split_init
+from gossamer_ir.transform.split_init import init_visits_others, split_init
 from gossamer_ir.traversal.buffer_definitions import sparse_buffers
 from gossamer_ir.traversal.free_vars import free_vars
 from gossamer_ir.traversal.names import namer_of
@@ -53,7 +53,7 @@ from gossamer_lower.iterations.nests.coordinate_lookup import (
     CoordinateTranslator,
     value_if,
 )
-from gossamer_lower.iterations.nests.fused_axes import init_visits_others, where_searchable
+from gossamer_lower.iterations.nests.fused_axes import where_searchable
 from gossamer_lower.iterations.nests.iterator_kinds import IteratorKinds
 from gossamer_lower.iterations.nests.lookup_lets import LookupLets, has_lookup
 from gossamer_lower.iterations.nests.loop_nest import NestBuilder

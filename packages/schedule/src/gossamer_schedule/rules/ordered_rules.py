@@ -47,6 +47,7 @@ ORDERED_RULES = (
     OrderedRule("grid_rows", is_for_grids=True),
     OrderedRule("grid_n_m_spmm", is_for_grids=True),
     OrderedRule("grid_block_spmm", is_for_grids=True),
+    OrderedRule("grid_dense_rows", is_for_grids=True),
     OrderedRule("grid_iterations", combines_rules=True, is_for_grids=True),
 )
 

@@ -8,28 +8,15 @@ division if all fibers have the same length. This is the decompression of fused 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
 import msgspec
 
-from gossamer_ir.core.axis_kinds import is_full, is_varied, width_of
+from gossamer_ir.core.axis_kinds import is_varied, width_of
 from gossamer_ir.core.build import ONE, ZERO, add, floordiv, integer_value, sub
 from gossamer_ir.core.conditions import conjunction, conjuncts
-from gossamer_ir.core.iteration_axes import iterated_axes
-from gossamer_ir.nodes import (
-    Axis,
-    Binary,
-    Compare,
-    Expr,
-    FuseAxes,
-    If,
-    Iteration,
-    Node,
-    Search,
-    Stmt,
-)
-from gossamer_ir.transform.split_init import axes_of_init, vars_of_init
+from gossamer_ir.nodes import Axis, Binary, Compare, Expr, If, Node, Search, Stmt
 from gossamer_ir.traversal.walk import children
 from gossamer_lower.axes.index_buffers import IndexBuffers
 
@@ -102,26 +89,6 @@ class FusedAxes(msgspec.Struct, frozen=True):
 
 
 # --- iterations
-
-
-def init_visits_others(node: Iteration, by_name: Mapping[str, Axis]) -> bool:
-    """Return whether the domain of the init differs from that of the loop nest.
-
-    It is larger below fused axes: an empty row has no element there, but is initialized. It is smaller
-    than a loop of fixed extent whose parent, on which the loop does not depend, has no elements.
-    """
-    kept = axes_of_init(node, by_name)
-    names = {var for _, var in kept}
-    indexed = {item.axis for item, var in kept if var in vars_of_init(node)}
-    return any(
-        not names.issuperset(item.vars)
-        for item in iterated_axes(node)
-        if isinstance(item.axis, FuseAxes)
-    ) or any(_is_loose(by_name[item.axis], indexed) for item, _ in kept)
-
-
-def _is_loose(axis: Axis, indexed: set[str]) -> bool:
-    return is_full(axis) and axis.parent not in (None, *indexed)
 
 
 def where_searchable(nest: Stmt) -> Stmt:

@@ -8,7 +8,7 @@ from gossamer_ir.analysis.statements.reductions import match_reduction
 from gossamer_ir.core.axis_kinds import is_dense_root, is_full
 from gossamer_ir.core.build import index_var, integer_value
 from gossamer_ir.core.conditions import in_range
-from gossamer_ir.nodes import Binary, Function, Iteration, Load, SparseBuffer, Store
+from gossamer_ir.nodes import Binary, Expr, Function, Iteration, Load, SparseBuffer, Store
 from gossamer_schedule.rules.analysis.iterations import axes_of, buffers_by_name, prover_in
 
 
@@ -58,12 +58,17 @@ def _initializes(iteration: Iteration, store: Store) -> bool:
     )
 
 
-def is_within(function: Function, iteration: Iteration, store: Store) -> bool:
+def is_within(
+    function: Function, iteration: Iteration, store: Store, *, where: Expr | None = None
+) -> bool:
     """Return whether an iteration without init only continues from elements that exist: the indices of its
-    output are proved to be in range. With an init, the element is stored in any case."""
+    output are proved to be in range, `where` a condition holds. With an init, the element is stored in any
+    case."""
     if iteration.init:
         return True
     prover = prover_in(function, iteration)
+    if where is not None:
+        prover.assume(where)
     lengths = {axis.name: axis.length for axis in function.axes}
     buffer = buffers_by_name(function).get(store.buffer)
     stored = zip(store.indices, () if buffer is None else buffer.axes, strict=False)

@@ -1,4 +1,4 @@
-"""BSR times dense, on machines that run grids of threads.
+"""BSR and SR-BCRS times dense, on machines that run grids of threads.
 
 Each block row has a block of threads. Tensor cores multiply, if the machine has an intrinsic for the dtype of
 the operands: a warp keeps a tile of the result in fragments while it reads all blocks of its row. Blocks are
@@ -17,6 +17,7 @@ from gossamer_schedule.rules.decisions.grids.staged_blocks import (
     block_staging,
     multiply_staged_blocks,
 )
+from gossamer_schedule.rules.decisions.grids.strip_product import strip_product
 from gossamer_schedule.rules.decisions.scalable_vectors.block_product import (
     BlockProduct,
     block_product,
@@ -27,10 +28,11 @@ from gossamer_schedule.rules.steps.trace_builder import TraceBuilder
 
 @schedule_rule(
     pattern=(
-        "a sum of products of dense blocks of the fiber and rows of a dense matrix "
-        '(`[IO, JO, II, JI, K]`, "SRSRS", in any order), on a machine that runs grids of threads'
+        "a sum of products of dense blocks of the fiber, or of groups of columns of a strip without unused "
+        'slots, and rows of a dense matrix (`[IO, JO, II, JI, K]`, "SRSRS", in any order), on a machine that '
+        "runs grids of threads"
     ),
-    programs="BSR times a matrix (`cuda-mma-sp`)",
+    programs="BSR and SR-BCRS times a matrix (`cuda-mma-sp`)",
     schedule=(
         "all blocks of a block row by tensor cores, staged in shared memory if they fill tiles, or a thread "
         "for each feature"
@@ -41,7 +43,7 @@ from gossamer_schedule.rules.steps.trace_builder import TraceBuilder
 def grid_block_spmm(module: Module, context: RuleContext) -> PatternMatch | None:
     """Return the schedule for a product with blocks; None for any other program, or on a CPU."""
     grid = context.machine.grid
-    product = None if grid is None else block_product(module)
+    product = None if grid is None else block_product(module) or strip_product(module)
     if grid is None or product is None or product.sums.features == 0:
         return None
     trace, sums = context.new_trace(), product.sums

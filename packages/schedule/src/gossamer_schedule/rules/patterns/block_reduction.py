@@ -8,18 +8,7 @@ from gossamer_ir.analysis.statements.reductions import match_reduction
 from gossamer_ir.core.axis_kinds import indices_of, is_dense_root, is_varied
 from gossamer_ir.core.build import index_var, integer_value
 from gossamer_ir.core.lowered_names import data_name
-from gossamer_ir.nodes import (
-    Axis,
-    Binary,
-    Const,
-    Expr,
-    Function,
-    Iteration,
-    Load,
-    SparseBuffer,
-    Store,
-    Var,
-)
+from gossamer_ir.nodes import Axis, Expr, Function, Iteration, Load, SparseBuffer, Store, Var
 from gossamer_ir.traversal.free_vars import free_vars
 from gossamer_ir.traversal.walk import collect
 from gossamer_schedule.rules.analysis.iterations import (
@@ -29,6 +18,7 @@ from gossamer_schedule.rules.analysis.iterations import (
 )
 from gossamer_schedule.rules.analysis.outputs import dense_buffer, is_within, only_store
 from gossamer_schedule.rules.analysis.slots import slots_before
+from gossamer_schedule.rules.analysis.stored_places import block_and_place
 
 
 class BlockReduction(msgspec.Struct, frozen=True):
@@ -117,7 +107,12 @@ def _reduction_of(iteration: Iteration) -> Store | None:
 def _roles(iterated_axes: tuple[_IteratedAxis, ...], store: Store) -> _BlockRoles | None:
     """Return the roles of the axes; None if they are not those of a sum over blocks."""
     # The output tells rows from features: the order of the iteration's axes is free.
-    indices = (part for index in store.indices for part in _block_and_place(index, iterated_axes))
+    lengths = {
+        iterated.var: iterated.axis.length
+        for iterated in iterated_axes
+        if iterated.kind == "S" and is_dense_root(iterated.axis)
+    }
+    indices = (part for index in store.indices for part in block_and_place(index, lengths))
     element = [_selected_axis(index, iterated_axes) for index in indices]
     reduced = [axis for axis in iterated_axes if axis.kind == "R"]
     if len(reduced) != 2 or len(iterated_axes) != len(element) + 2:
@@ -139,26 +134,6 @@ def _roles(iterated_axes: tuple[_IteratedAxis, ...], store: Store) -> _BlockRole
         ):
             return _BlockRoles(row, fiber, position.var, inner_row, inner, feature)
     return None
-
-
-# Other operations: nothing is concluded from them.
-def _block_and_place(index: Expr, iterated_axes: tuple[_IteratedAxis, ...]) -> tuple[Expr, ...]:
-    """Return the indices of a block and of the place in it if the index counts over blocks of one constant
-    size, such as `io * 4 + ii`; otherwise the index. With a symbolic size the product might wrap around, and
-    rows would not be proved to be different ones."""
-    match index:
-        case Binary(
-            op="add",
-            lhs=Binary(op="mul", lhs=Var() as block, rhs=Const() as size),
-            rhs=Var() as place,
-        ):
-            selected = _selected_axis(place, iterated_axes)
-            return (
-                (block, place)
-                if selected is not None and selected.axis.length == size
-                else (index,)
-            )
-    return (index,)
 
 
 def _selected_axis(index: Expr, iterated_axes: tuple[_IteratedAxis, ...]) -> _IteratedAxis | None:

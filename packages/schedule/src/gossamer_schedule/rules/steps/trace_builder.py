@@ -372,6 +372,16 @@ class TraceBuilder:
         loops = {name: self._fresh(init_name(name)) for name in filter(None, elements)}
         return MadeNest(self._fresh(init_name(block)), loops)
 
+    def lowered_init(self, block: str, *, elements: Sequence[str]) -> MadeNest:
+        """Return the nest of the init of a block if lowering makes one, over these loops (`split_init`).
+
+        It must be called before other steps, which number the names that this nest has.
+        """
+        if not elements:
+            return MadeNest(block, {})
+        loops = {name: self._fresh(init_name(name)) for name in elements}
+        return MadeNest(self._fresh(init_name(block)), loops)
+
     def rfactor(
         self,
         block: str,
