@@ -21,6 +21,7 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from gossamer_ir.core.build import ONE, add, index_var, sub
+from gossamer_ir.nodes import Function
 from gossamer_ir.traversal.substitute import substitute_body
 from gossamer_schedule.cursor.cursor_at import Cursor
 from gossamer_schedule.cursor.find import find_loop
@@ -31,7 +32,7 @@ from gossamer_schedule.legality.races import require_no_race
 
 
 @primitive(stages=LOOP_STAGES)
-def reverse_loop(root: Cursor, loop: str, *, function: str | None = None) -> Change:
+def reverse_loop(root: Cursor[Function], loop: str, *, function: str | None = None) -> Change:
     """Run the iterations of a serial loop from the last one to the first one.
 
     The result's name is that of the loop.

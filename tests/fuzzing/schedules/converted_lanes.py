@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from typing import Any
 
 from gossamer_ir.core.build import integer_value
 from gossamer_ir.errors import ScheduleError
@@ -48,12 +49,12 @@ def in_lanes(
     return builder.module
 
 
-def _function_of(builder: ScheduleBuilder, function: Function) -> Cursor:
+def _function_of(builder: ScheduleBuilder, function: Function) -> Cursor[Any]:
     current = next(other for other in builder.module.functions if other.name == function.name)
     return cursor_at(builder.module, current)
 
 
-def _vectorized(root: Cursor) -> Iterator[Cursor]:
+def _vectorized(root: Cursor[Any]) -> Iterator[Cursor[Any]]:
     for cursor in root.below():
         if isinstance(cursor.node, For) and cursor.node.kind == "vectorized":
             yield cursor
@@ -61,7 +62,7 @@ def _vectorized(root: Cursor) -> Iterator[Cursor]:
 
 def _convert(
     builder: ScheduleBuilder,
-    cursor: Cursor,
+    cursor: Cursor[Any],
     function: Function,
     *,
     lanes: int | str,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from gossamer_ir.nodes import Binary, For, Load, Var
 from gossamer_ir.traversal.walk import walk
 from gossamer_schedule import PRIMITIVES
@@ -65,7 +67,7 @@ def vectorize(scene: Scene) -> Drawn:
     return loop and {"loop": loop.node.var, **how}
 
 
-def _scalable(scene: Scene, innermost: list[Cursor]) -> Drawn:
+def _scalable(scene: Scene, innermost: list[Cursor[Any]]) -> Drawn:
     """Prefers to split a loop into scalable vectors, and masks to remainders."""
     loop = scene.choose(innermost)
     if loop is None:

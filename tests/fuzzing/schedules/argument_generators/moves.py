@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from gossamer_ir.nodes import Allocate, For
 from gossamer_schedule.cursor.cursor_at import Cursor
@@ -23,7 +24,7 @@ def reverse_compute_at(scene: Scene) -> Drawn:
     return drawn or _moved(scene, scene.users or scene.blocks)
 
 
-def _moved(scene: Scene, blocks: Sequence[Cursor]) -> Drawn:
+def _moved(scene: Scene, blocks: Sequence[Cursor[Any]]) -> Drawn:
     site = scene.choose(blocks)
     loop = site and scene.loop_around(scene.others(site))
     return loop and {"block": site.node.name, "loop": loop}

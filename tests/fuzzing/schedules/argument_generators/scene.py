@@ -41,28 +41,28 @@ class Scene:
         return function
 
     @cached_property
-    def sites(self) -> tuple[Cursor, ...]:
+    def sites(self) -> tuple[Cursor[Any], ...]:
         return tuple(cursor_at(self.module, self.function).below())
 
-    def of(self, kind: type[Node]) -> list[Cursor]:
+    def of(self, kind: type[Node]) -> list[Cursor[Any]]:
         """The statements of a kind."""
         return [site for site in self.sites if isinstance(site.node, kind)]
 
     @cached_property
-    def loops(self) -> list[Cursor]:
+    def loops(self) -> list[Cursor[Any]]:
         return self.of(For)
 
     @cached_property
-    def serial(self) -> list[Cursor]:
+    def serial(self) -> list[Cursor[Any]]:
         """The serial loops."""
         return [site for site in self.loops if site.node.kind == "serial"]
 
     @cached_property
-    def blocks(self) -> list[Cursor]:
+    def blocks(self) -> list[Cursor[Any]]:
         return self.of(Block)
 
     @cached_property
-    def iterations(self) -> list[Cursor]:
+    def iterations(self) -> list[Cursor[Any]]:
         return self.of(Iteration)
 
     @cached_property
@@ -75,12 +75,12 @@ class Scene:
         return [name for name, buffer in self.buffers.items() if buffer.handle is None]
 
     @cached_property
-    def makers(self) -> list[Cursor]:
+    def makers(self) -> list[Cursor[Any]]:
         """The blocks that write an allocated buffer."""
         return [site for site in self.blocks if outer_writes((site.node,)) & {*self.allocated}]
 
     @cached_property
-    def users(self) -> list[Cursor]:
+    def users(self) -> list[Cursor[Any]]:
         """The blocks that read an allocated buffer."""
         return [site for site in self.blocks if loaded(site.node) & {*self.allocated}]
 
@@ -95,12 +95,12 @@ class Scene:
     def chance(self, share: float) -> bool:
         return self.rng.random() < share
 
-    def loop_around(self, sites: Sequence[Cursor]) -> str | None:
+    def loop_around(self, sites: Sequence[Cursor[Any]]) -> str | None:
         """A loop around one of some statements."""
         names = [loop.var for site in sites for loop in site.loops]
         return self.choose(names)
 
-    def feeding(self, site: Cursor, kind: str) -> list[str]:
+    def feeding(self, site: Cursor[Any], kind: str) -> list[str]:
         """The loops directly around a block on which an iterator of a kind depends."""
         used = {
             name
@@ -110,7 +110,7 @@ class Scene:
         }
         return [loop.var for loop in site.nest if loop.var in used]
 
-    def others(self, site: Cursor) -> list[Cursor]:
+    def others(self, site: Cursor[Any]) -> list[Cursor[Any]]:
         """The consumers or producers of the buffers of a block."""
         touched = outer_writes((site.node,)) | loaded(site.node)
         return [
@@ -134,7 +134,7 @@ def stored(block: Block) -> list[str]:
     return [stmt.buffer for stmt in block.body if isinstance(stmt, Store)]
 
 
-def constant_extent(site: Cursor) -> int | None:
+def constant_extent(site: Cursor[Any]) -> int | None:
     return integer_value(site.node.extent)
 
 

@@ -13,7 +13,7 @@ from gossamer_schedule.cursor.cursor_at import Cursor
 from gossamer_schedule.errors import schedule_error
 
 
-def require_allocated(buffer: AnyBuffer, cursor: Cursor) -> None:
+def require_allocated(buffer: AnyBuffer, cursor: Cursor[object]) -> None:
     """Refuse a parameter: the caller has allocated it."""
     if buffer.handle is not None:
         raise schedule_error(

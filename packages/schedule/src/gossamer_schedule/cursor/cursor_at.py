@@ -1,13 +1,12 @@
 """Cursors: references to a statement of a module, with the path to it.
 
-`CursorAt[N]` is a cursor at a node of type `N`, `Cursor` one at a node of any type; `cursor_at` makes the
-first one, at a function.
+`Cursor[N]` is a cursor at a node of type `N`; `cursor_at` makes the first one, at a function.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, Generic, TypeAlias, TypeVar
+from typing import Any, Generic, TypeVar
 
 import msgspec
 from msgspec.structs import replace
@@ -73,8 +72,8 @@ N_co = TypeVar("N_co", covariant=True)
 K = TypeVar("K", For, Block, Iteration)
 
 
-class CursorAt(msgspec.Struct, Generic[N_co], frozen=True):
-    """A reference to a statement or a function of a module, of type `N_co`. `Cursor` is one at any node.
+class Cursor(msgspec.Struct, Generic[N_co], frozen=True):
+    """A reference to a statement or a function of a module, of type `N_co`.
 
     `path` holds the steps from the function down to the node; it is empty for the function itself.
     `primitive` is the name of the primitive that is applied. Checks that are given a cursor take from it
@@ -98,7 +97,7 @@ class CursorAt(msgspec.Struct, Generic[N_co], frozen=True):
         return function
 
     @property
-    def top(self) -> CursorAt[Function]:
+    def top(self) -> Cursor[Function]:
         """The cursor at the function."""
         return self.up(len(self.path))
 
@@ -145,23 +144,23 @@ class CursorAt(msgspec.Struct, Generic[N_co], frozen=True):
         hops = [item for step in self.path for item in (step.field, step.index)]
         return ("functions", self.module.functions.index(self.function), *hops)
 
-    def up(self, count: int) -> Cursor:
+    def up(self, count: int) -> Cursor[Any]:
         """Return the cursor at the ancestor `count` steps up."""
         if count == 0:
             return self
         cut = len(self.path) - count
-        return CursorAt(self.module, self.primitive, self.path[cut].parent, self.path[:cut])
+        return Cursor(self.module, self.primitive, self.path[cut].parent, self.path[:cut])
 
-    def down(self, body: str, index: int) -> Cursor:
+    def down(self, body: str, index: int) -> Cursor[Any]:
         """Return the cursor at statement `index` of one of the bodies."""
         step = PathStep(self.node, body, index)
-        return CursorAt(self.module, self.primitive, step.body[index], (*self.path, step))
+        return Cursor(self.module, self.primitive, step.body[index], (*self.path, step))
 
-    def steps_from(self, ancestor: Cursor) -> tuple[PathStep, ...]:
+    def steps_from(self, ancestor: Cursor[object]) -> tuple[PathStep, ...]:
         """Return the steps down from an ancestor to the statement."""
         return self.path[len(ancestor.path) :]
 
-    def below(self) -> Iterator[Cursor]:
+    def below(self) -> Iterator[Cursor[Any]]:
         """Yield cursors at all statements below, in program order, parents first."""
         # A stack instead of recursion: statements may be nested deeper than Python's stack.
         stack = self._children()
@@ -170,61 +169,57 @@ class CursorAt(msgspec.Struct, Generic[N_co], frozen=True):
             yield cursor
             stack += cursor._children()
 
-    def _children(self) -> list[Cursor]:
+    def _children(self) -> list[Cursor[Any]]:
         """Return cursors at the child statements, last one first."""
         module, primitive, node, path = self.module, self.primitive, self.node, self.path
         return [
-            CursorAt(module, primitive, child, (*path, PathStep(node, name, number)))
+            Cursor(module, primitive, child, (*path, PathStep(node, name, number)))
             for name in ADDRESSABLE_BODIES.get(type(node), ())
             for number, child in enumerate(getattr(node, name))
         ][::-1]
 
-    def is_beside(self, other: Cursor) -> bool:
+    def is_beside(self, other: Cursor[object]) -> bool:
         """Return whether the statement and another one are in the same body."""
         # By identity of the parent, since two bodies of a program may be equal.
         this_step, other_step = self.path[-1], other.path[-1]
         return this_step.parent is other_step.parent and this_step.field == other_step.field
 
-    def precedes(self, other: Cursor) -> bool:
+    def precedes(self, other: Cursor[object]) -> bool:
         """Return whether the statement comes before another one in the same body."""
         return self.is_beside(other) and self.index < other.index
 
-    def siblings_until(self, other: Cursor) -> tuple[Stmt, ...]:
+    def siblings_until(self, other: Cursor[object]) -> tuple[Stmt, ...]:
         """Return the statements between the statement and a later one in the same body."""
         return self.body[self.index + 1 : other.index]
 
-    def function_in(self, module: Module) -> CursorAt[Function]:
+    def function_in(self, module: Module) -> Cursor[Function]:
         """Return the cursor at the function of the same name in a module that was derived from this one."""
         # By name: the function in the other module is a changed copy.
         name = self.function.name
         function = next(candidate for candidate in module.functions if candidate.name == name)
-        return CursorAt(module, self.primitive, function, ())
+        return Cursor(module, self.primitive, function, ())
 
-    def with_function(self, new: Function) -> CursorAt[Function]:
+    def with_function(self, new: Function) -> Cursor[Function]:
         """Return the cursor at `new`, in the module in which it replaces the function."""
         module = module_with_function(self.module, self.function, new)
-        return CursorAt(module, self.primitive, new, ())
+        return Cursor(module, self.primitive, new, ())
 
-    def replace_with(self, new: tuple[Stmt, ...]) -> CursorAt[Function]:
+    def replace_with(self, new: tuple[Stmt, ...]) -> Cursor[Function]:
         """Return the cursor at the function with the statement replaced, in the module with that function."""
         return self.replace_run(1, new)
 
-    def replace_run(self, count: int, new: tuple[Stmt, ...]) -> CursorAt[Function]:
+    def replace_run(self, count: int, new: tuple[Stmt, ...]) -> Cursor[Function]:
         """Return the cursor at the function with `count` statements replaced, of which the statement is the
         first, in the module with that function."""
         return self.with_function(function_with_replaced(self, new, count=count))
 
 
-Cursor: TypeAlias = CursorAt[Any]
-"""A cursor at a node of any type."""
-
-
-def cursor_at(module: Module, function: Function, *, primitive: str = "") -> CursorAt[Function]:
+def cursor_at(module: Module, function: Function, *, primitive: str = "") -> Cursor[Function]:
     """Return the cursor at a function of a module."""
-    return CursorAt(module, primitive, function, ())
+    return Cursor(module, primitive, function, ())
 
 
-def nest_depth(cursor: Cursor) -> int:
+def nest_depth(cursor: Cursor[object]) -> int:
     """Return the number of innermost enclosing loops with no other statement between them."""
     count = 0
     for step in reversed(cursor.path):
@@ -234,13 +229,13 @@ def nest_depth(cursor: Cursor) -> int:
     return count
 
 
-def find_by_name(top: Cursor, kind: type[K], name: str) -> list[CursorAt[K]]:
+def find_by_name(top: Cursor[object], kind: type[K], name: str) -> list[Cursor[K]]:
     """Return cursors at the statements below with a kind and a name.
 
     A schedule looks up names in each step, so no cursors are made at other statements.
     """
     # Each entry holds the one above it, so that paths are made only to the statements that are found.
-    cursors: list[CursorAt[K]] = []
+    cursors: list[Cursor[K]] = []
     naming = ADDRESSED[kind].field
     stack: list[tuple[Any, Any, str, int]] = [(top.node, None, "", 0)]
     while stack:
@@ -248,7 +243,7 @@ def find_by_name(top: Cursor, kind: type[K], name: str) -> list[CursorAt[K]]:
         node = entry[0]
         if type(node) is kind and getattr(node, naming) == name:
             cursors.append(
-                CursorAt(top.module, top.primitive, node, (*top.path, *_path_of_entry(entry)))
+                Cursor(top.module, top.primitive, node, (*top.path, *_path_of_entry(entry)))
             )
         for field in ADDRESSABLE_BODIES[type(node)]:
             for number, child in enumerate(getattr(node, field)):
@@ -282,7 +277,9 @@ def addressable_stmts_of(function: Function) -> tuple[Any, ...]:
     return tuple(addressable_stmts(function.body))
 
 
-def function_with_replaced(cursor: Cursor, new: tuple[Stmt, ...], *, count: int = 1) -> Function:
+def function_with_replaced(
+    cursor: Cursor[object], new: tuple[Stmt, ...], *, count: int = 1
+) -> Function:
     """Return the function with `count` statements replaced, of which that at the cursor is the first."""
     body: tuple[Any, ...] = new
     for step in reversed(cursor.path):
@@ -300,7 +297,7 @@ def module_with_function(module: Module, old: Function, new: Function) -> Module
     return replace(module, functions=functions)
 
 
-def has_let(cursor: Cursor, hops: int) -> bool:
+def has_let(cursor: Cursor[object], hops: int) -> bool:
     """Return whether a `Let` precedes the cursor in one of the last `hops` bodies on its path."""
     steps = cursor.path[len(cursor.path) - hops :]
     return any(isinstance(stmt, Let) for step in steps for stmt in step.earlier)

@@ -9,7 +9,6 @@ from gossamer_ir.traversal.buffer_definitions import all_buffers
 from gossamer_schedule.cursor.cursor_at import (
     ADDRESSED,
     Cursor,
-    CursorAt,
     K,
     addressable_stmts,
     find_by_name,
@@ -18,12 +17,12 @@ from gossamer_schedule.cursor.cursor_at import (
 from gossamer_schedule.errors import listing, schedule_error
 
 
-def find_function(module: Module, primitive: str, *, function: str | None) -> CursorAt[Function]:
+def find_function(module: Module, primitive: str, *, function: str | None) -> Cursor[Function]:
     """Return a cursor for a primitive, at the named function or, without a name, at the entry."""
     wanted = module.entry if function is None else function
     for candidate in module.functions:
         if candidate.name == wanted:
-            return CursorAt(module, primitive, candidate, ())
+            return Cursor(module, primitive, candidate, ())
     names = [candidate.name for candidate in module.functions]
     raise schedule_error(
         f"{primitive}.no_function",
@@ -32,22 +31,22 @@ def find_function(module: Module, primitive: str, *, function: str | None) -> Cu
     )
 
 
-def find_loop(top: Cursor, *, loop: str) -> CursorAt[For]:
+def find_loop(top: Cursor[object], *, loop: str) -> Cursor[For]:
     """Return the cursor at a loop."""
     return _find_stmt(top, For, loop, reason="no_loop")
 
 
-def find_block(top: Cursor, *, block: str) -> CursorAt[Block]:
+def find_block(top: Cursor[object], *, block: str) -> Cursor[Block]:
     """Return the cursor at a block."""
     return _find_stmt(top, Block, block, reason="no_block")
 
 
-def find_iteration(top: Cursor, *, iteration: str) -> CursorAt[Iteration]:
+def find_iteration(top: Cursor[object], *, iteration: str) -> Cursor[Iteration]:
     """Return the cursor at a sparse iteration."""
     return _find_stmt(top, Iteration, iteration, reason="no_iteration")
 
 
-def find_named(top: Cursor, *, name: str) -> CursorAt[Any]:
+def find_named(top: Cursor[object], *, name: str) -> Cursor[Any]:
     """Return the cursor at a loop, block or iteration."""
     cursors = [cursor for cursor in top.below() if name_of(cursor.node) == name]
     if len(cursors) == 1:
@@ -60,7 +59,7 @@ def find_named(top: Cursor, *, name: str) -> CursorAt[Any]:
     )
 
 
-def _find_stmt(top: Cursor, kind: type[K], name: str, *, reason: str) -> CursorAt[K]:
+def _find_stmt(top: Cursor[object], kind: type[K], name: str, *, reason: str) -> Cursor[K]:
     # A module may have two loops of one name; a step must not depend on which of them is found first.
     cursors = find_by_name(top, kind, name)
     if len(cursors) == 1:
@@ -75,7 +74,7 @@ def _find_stmt(top: Cursor, kind: type[K], name: str, *, reason: str) -> CursorA
     )
 
 
-def find_buffer(cursor: Cursor, *, buffer: str) -> AnyBuffer:
+def find_buffer(cursor: Cursor[object], *, buffer: str) -> AnyBuffer:
     """Return a parameter or allocated buffer of the function of a cursor."""
     for candidate in all_buffers(cursor.function):
         if candidate.name == buffer:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from gossamer_ir.nodes import Block, For, Function, Iteration, Module
+from gossamer_ir.nodes import Block, For, Function, Iteration, Module, Stmt
 from gossamer_ir.traversal.buffer_uses import buffers_read_in, outer_writes
 from gossamer_schedule.cursor.block_filter import is_selected
 from gossamer_schedule.cursor.cursor_at import Cursor, addressable_stmts
@@ -136,7 +136,7 @@ def _selected_block_names(among: Iterable[Any], function: Function) -> tuple[str
     return tuple(block.name for block in blocks if is_selected(block, function))
 
 
-def _other_blocks(cursor: Cursor) -> Iterator[Block]:
+def _other_blocks(cursor: Cursor[Stmt]) -> Iterator[Block]:
     """Yield the blocks that neither contain a block nor are contained in it."""
     # By identity: comparing blocks would compare all that they contain.
     related = set(map(id, (*cursor.parents, cursor.node, *addressable_stmts((cursor.node,)))))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gossamer_ir.core.build import integer_value
-from gossamer_ir.nodes import STAGES
+from gossamer_ir.nodes import STAGES, For, Function
 from gossamer_schedule.cursor.cursor_at import Cursor
 from gossamer_schedule.errors import schedule_error, text_of
 from gossamer_support.message_texts import either
@@ -12,7 +12,7 @@ LOOP_STAGES = ("position", "loop")
 """The stages that have loops and blocks."""
 
 
-def require_scheduled_stage(root: Cursor, stages: tuple[str, ...]) -> None:
+def require_scheduled_stage(root: Cursor[Function], stages: tuple[str, ...]) -> None:
     """Refuse a module that is not at one of the stages."""
     module, primitive = root.module, root.primitive
     if module.stage not in stages:
@@ -25,7 +25,7 @@ def require_scheduled_stage(root: Cursor, stages: tuple[str, ...]) -> None:
         )
 
 
-def require_between(cursor: Cursor, name: str, value: int, least: int, most: int) -> None:
+def require_between(cursor: Cursor[object], name: str, value: int, least: int, most: int) -> None:
     """Refuse a number outside of a range, as the argument `name` of a primitive.
 
     Raises `.<name>`.
@@ -38,7 +38,7 @@ def require_between(cursor: Cursor, name: str, value: int, least: int, most: int
         )
 
 
-def require_serial(cursor: Cursor) -> None:
+def require_serial(cursor: Cursor[For]) -> None:
     """Refuse a loop that is already parallel, vectorized, unrolled or bound to threads."""
     if cursor.node.kind != "serial":
         raise schedule_error(
@@ -48,7 +48,7 @@ def require_serial(cursor: Cursor) -> None:
         )
 
 
-def require_zero_start(cursor: Cursor) -> None:
+def require_zero_start(cursor: Cursor[For]) -> None:
     """Refuse a loop that does not start at 0.
 
     Raises `.start`.

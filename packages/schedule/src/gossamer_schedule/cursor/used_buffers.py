@@ -37,7 +37,7 @@ def conflicting_buffers(first: Sequence[Stmt], second: Sequence[Stmt]) -> Set[st
     return (first_writes & buffers_accessed(*second)) | (buffers_accessed(*first) & second_writes)
 
 
-def stmts_beside(cursor: Cursor, top: Cursor) -> Iterator[Any]:
+def stmts_beside(cursor: Cursor[Stmt], top: Cursor[Stmt]) -> Iterator[Any]:
     """Return the statement at `top` and all below it, without the statement at a cursor and those below."""
     below_cursor = {id(stmt) for stmt in addressable_stmts((cursor.node,))}
     return (stmt for stmt in addressable_stmts((top.node,)) if id(stmt) not in below_cursor)

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 import msgspec
 
 from gossamer_ir.interchange.records import Arg
+from gossamer_ir.nodes import Function
 from gossamer_schedule.cursor.cursor_at import Cursor
 
 
@@ -18,7 +19,7 @@ class Change(msgspec.Struct, frozen=True):
     sampling step has drawn.
     """
 
-    root: Cursor
+    root: Cursor[Function]
     names: tuple[str, ...]
     forwards: Mapping[str, tuple[str, ...]] = {}
     values: dict[str, int | str | None] = {}

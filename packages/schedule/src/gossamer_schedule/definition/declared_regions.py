@@ -33,7 +33,7 @@ def with_true_regions(module: Module) -> Module:
     return module if is_same else replace(module, functions=functions)
 
 
-def _function_with_true_regions(top: Cursor) -> Function:
+def _function_with_true_regions(top: Cursor[object]) -> Function:
     function = top.function
     blocks = (stmt for stmt in addressable_stmts_of(function) if isinstance(stmt, Block))
     if not any(block.reads or block.writes for block in blocks):
@@ -63,7 +63,7 @@ def _with_valid_regions(block: Block, visible: set[str]) -> Block:
     )
 
 
-def _visible_buffers(cursor: Cursor) -> set[str]:
+def _visible_buffers(cursor: Cursor[object]) -> set[str]:
     """Return the names of the buffers that are in scope at a cursor."""
     names = {buffer.name for buffer in cursor.function.buffers}
     for parent in cursor.parents:

@@ -7,7 +7,7 @@ from functools import wraps
 from typing import Concatenate, ParamSpec
 
 from gossamer_ir.errors import ScheduleError
-from gossamer_ir.nodes import Module
+from gossamer_ir.nodes import Function, Module
 from gossamer_schedule.cursor.cursor_at import Cursor, cursor_at
 from gossamer_schedule.definition.arguments import require_declared_arguments
 from gossamer_schedule.definition.change import Change
@@ -21,7 +21,8 @@ P = ParamSpec("P")
 def plugin_primitive(
     plugin: str, *, stages: tuple[str, ...]
 ) -> Callable[
-    [Callable[Concatenate[Cursor, P], Change]], Callable[Concatenate[Module, P], PrimitiveResult]
+    [Callable[Concatenate[Cursor[Function], P], Change]],
+    Callable[Concatenate[Module, P], PrimitiveResult],
 ]:
     """Return a decorator that makes a primitive of a plugin, which its hook `gossamer_primitives` returns.
 
@@ -47,13 +48,13 @@ def plugin_primitive(
     """
 
     def decorate(
-        implementation: Callable[Concatenate[Cursor, P], Change],
+        implementation: Callable[Concatenate[Cursor[Function], P], Change],
     ) -> Callable[Concatenate[Module, P], PrimitiveResult]:
         op = f"{plugin}.{implementation.__name__}"
         require_declared_arguments(implementation)
 
         @wraps(implementation)
-        def wrapper(root: Cursor, /, *args: P.args, **keywords: P.kwargs) -> Change:
+        def wrapper(root: Cursor[Function], /, *args: P.args, **keywords: P.kwargs) -> Change:
             with errors_as_plugin_errors(
                 plugin, doing=f"apply its primitive '{op}'", passing=ScheduleError
             ):
@@ -64,7 +65,7 @@ def plugin_primitive(
     return decorate
 
 
-def change_of(result: PrimitiveResult, root: Cursor) -> Change:
+def change_of(result: PrimitiveResult, root: Cursor[Function]) -> Change:
     """Return the change that another primitive has made, for a primitive that is made of others.
 
     `root` is the cursor at the function that the primitive was given.

@@ -14,7 +14,7 @@ from typing import Any, Concatenate, ParamSpec
 from gossamer_ir.errors import Place, ScheduleError, UserError
 from gossamer_ir.interchange.records import Step
 from gossamer_ir.nodes import Function, Module
-from gossamer_schedule.cursor.cursor_at import Cursor, CursorAt, cursor_at, name_of
+from gossamer_schedule.cursor.cursor_at import Cursor, cursor_at, name_of
 from gossamer_schedule.cursor.find import find_function
 from gossamer_schedule.cursor.requirements import require_scheduled_stage
 from gossamer_schedule.definition.arguments import (
@@ -41,7 +41,8 @@ P = ParamSpec("P")
 def primitive(
     *, stages: tuple[str, ...], op: str | None = None
 ) -> Callable[
-    [Callable[Concatenate[Cursor, P], Change]], Callable[Concatenate[Module, P], PrimitiveResult]
+    [Callable[Concatenate[Cursor[Function], P], Change]],
+    Callable[Concatenate[Module, P], PrimitiveResult],
 ]:
     """Return a decorator that makes a primitive, which applies to modules of some stages.
 
@@ -85,7 +86,7 @@ def primitive(
     """
 
     def decorate(
-        implementation: Callable[Concatenate[Cursor, P], Change],
+        implementation: Callable[Concatenate[Cursor[Function], P], Change],
     ) -> Callable[Concatenate[Module, P], PrimitiveResult]:
         name = op or implementation.__name__
         vars(implementation)["op"] = name
@@ -140,7 +141,7 @@ def _require_module(module: object, name: str) -> None:
 
 
 def _result(
-    implementation: Callable[..., Change], root: CursorAt[Function], arguments: dict[str, Any]
+    implementation: Callable[..., Change], root: Cursor[Function], arguments: dict[str, Any]
 ) -> PrimitiveResult:
     """Return the result of a primitive with checked arguments."""
     name = op_of(implementation)
@@ -156,7 +157,7 @@ def _result(
 
 
 def _change(
-    implementation: Callable[..., Change], root: Cursor, arguments: dict[str, Any]
+    implementation: Callable[..., Change], root: Cursor[Function], arguments: dict[str, Any]
 ) -> Change:
     """Return the change of a primitive. Expressions that are nested too deep for Python's stack are an
     error."""

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any, TypeAlias
 
 from gossamer_ir.interchange.records import Arg, Step
+from gossamer_ir.nodes import Function
 from gossamer_ir.traversal.names import is_identifier
 from gossamer_schedule.cursor.cursor_at import Cursor
 from gossamer_schedule.errors import listing, schedule_error
@@ -17,7 +18,7 @@ REFERENCE_PREFIX = "$"
 DrawnValues: TypeAlias = Mapping[str, int | str | None]
 
 
-def require_value_name(name: str, root: Cursor) -> None:
+def require_value_name(name: str, root: Cursor[Function]) -> None:
     """Refuse a name for a value that is not an identifier."""
     if not is_identifier(name):
         raise schedule_error(

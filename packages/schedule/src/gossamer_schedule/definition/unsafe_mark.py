@@ -12,14 +12,15 @@ from typing import TypeAlias
 from msgspec.structs import replace
 
 from gossamer_ir.core.annotations import UNSAFE, without_annotation
+from gossamer_ir.nodes import For
 from gossamer_schedule.cursor.cursor_at import Cursor
 from gossamer_schedule.definition.change import Change
 
-Requirement: TypeAlias = Callable[[Cursor], None]
+Requirement: TypeAlias = Callable[[Cursor[For]], None]
 """A check that raises an error if the loop at a cursor is not proved to be legal."""
 
 
-def require_nothing(cursor: Cursor) -> None:
+def require_nothing(cursor: Cursor[object]) -> None:
     """Require nothing: the user guarantees that the step is legal."""
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 from gossamer_ir.core.axis_kinds import indices_of
 from gossamer_ir.core.build import ZERO, index_var
@@ -15,7 +16,7 @@ from gossamer_schedule.cursor.find import find_loop
 from gossamer_support.items_by_name import items_by_name
 
 
-def loops_over_coordinates(cursor: Cursor) -> tuple[Cursor, tuple[For, ...]]:
+def loops_over_coordinates(cursor: Cursor[Iteration]) -> tuple[Cursor[Any], tuple[For, ...]]:
     """Return a sparse iteration as loops, one for each variable, and the cursor at the outermost one.
 
     The cursor is in a copy of the function that is otherwise the same. Each loop runs over all coordinates

@@ -19,7 +19,7 @@ from gossamer_ir.dependence.mixed_radix import (
     lowest_loops,
 )
 from gossamer_ir.errors import ScheduleError
-from gossamer_ir.nodes import BlockIter, For, Range
+from gossamer_ir.nodes import Block, BlockIter, For, Range
 from gossamer_ir.traversal.free_vars import free_vars
 from gossamer_ir.traversal.substitute import resolve
 from gossamer_schedule.cursor.cursor_at import Cursor
@@ -28,7 +28,9 @@ from gossamer_schedule.cursor.variable_values import values_at
 from gossamer_schedule.errors import schedule_error, text_of
 
 
-def require_covered(block: Cursor, iters: Sequence[BlockIter], *, loops: Sequence[For]) -> None:
+def require_covered(
+    block: Cursor[Block], iters: Sequence[BlockIter], *, loops: Sequence[For]
+) -> None:
     """Refuse a block unless the loops of its nest visit all combinations of values of some of its iterators.
 
     Loops that feed none of the iterators must have an iteration if the init of the block needs them.
@@ -41,7 +43,7 @@ def require_covered(block: Cursor, iters: Sequence[BlockIter], *, loops: Sequenc
 
 
 def required_tiles(
-    block: Cursor, iters: Sequence[BlockIter], *, loops: Sequence[For]
+    block: Cursor[Block], iters: Sequence[BlockIter], *, loops: Sequence[For]
 ) -> dict[str, Range]:
     """Return, for each iterator of which the loops do not visit the whole domain, the range that they do.
 
@@ -54,7 +56,7 @@ def required_tiles(
 
 
 def _visited_ranges(
-    block: Cursor, iters: Sequence[BlockIter], *, nest: Sequence[For]
+    block: Cursor[Block], iters: Sequence[BlockIter], *, nest: Sequence[For]
 ) -> Iterator[tuple[BlockIter, Range | None]]:
     """Yield each iterator with the range of its domain that the loops visit, None for all of it."""
     outer = values_at(block)
@@ -101,7 +103,7 @@ def _visited_tile(iterator: BlockIter, nest: Sequence[For]) -> Range | None:
     return tile if free_vars(tile).isdisjoint(loops) else None
 
 
-def _coverage_error(block: Cursor, iterator: BlockIter) -> ScheduleError:
+def _coverage_error(block: Cursor[Block], iterator: BlockIter) -> ScheduleError:
     outer = values_at(block)
     values = outer | {iterator.var: iterator.value for iterator in block.node.iters}
     return schedule_error(

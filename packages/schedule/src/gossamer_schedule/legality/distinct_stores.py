@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from gossamer_ir.analysis.bounds.loops_by_name import loops_within
-from gossamer_ir.nodes import For
+from gossamer_ir.nodes import Block, For
 from gossamer_schedule.cursor.cursor_at import Cursor
 from gossamer_schedule.cursor.find import find_loop
 from gossamer_schedule.errors import schedule_error
@@ -13,7 +13,7 @@ from gossamer_schedule.legality.races import accesses_below, difference_text, is
 
 
 def require_distinct_stores(
-    cursor: Cursor, buffer_name: str, *, nest: Iterable[For] | None = None
+    cursor: Cursor[Block], buffer_name: str, *, nest: Iterable[For] | None = None
 ) -> None:
     """Refuse a block unless different iterations of each loop of its nest store to different elements.
 

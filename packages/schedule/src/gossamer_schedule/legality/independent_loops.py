@@ -48,7 +48,7 @@ def _stores_to(loop: For, buffer_name: str) -> Iterator[Store]:
             yield stmt
 
 
-def require_independent(first: Cursor, second: Cursor) -> None:
+def require_independent(first: Cursor[For], second: Cursor[For]) -> None:
     """Refuse two loops if an iteration of one may access an element that an iteration of the other writes.
 
     Elements are different if their indices in one dimension are loaded from two arrays that are declared
@@ -78,7 +78,9 @@ def require_independent(first: Cursor, second: Cursor) -> None:
                 raise _error(code, first, second, buffer, needs)
 
 
-def _error(code: str, first: Cursor, second: Cursor, buffer_name: str, needs: str) -> ScheduleError:
+def _error(
+    code: str, first: Cursor[For], second: Cursor[For], buffer_name: str, needs: str
+) -> ScheduleError:
     if code == "race":
         return schedule_error(
             f"{first.primitive}.race",
@@ -97,7 +99,7 @@ def _error(code: str, first: Cursor, second: Cursor, buffer_name: str, needs: st
     )
 
 
-def _forms(cursor: Cursor, buffer_name: str, changing: Set[str]) -> list[AccessForm]:
+def _forms(cursor: Cursor[For], buffer_name: str, changing: Set[str]) -> list[AccessForm]:
     # The variable of a loop that runs once is a number.
     values = {loop.var: loop.start for loop in cursor.loops if integer_value(loop.extent) == 1}
     values |= values_at(cursor)

@@ -11,7 +11,7 @@ from gossamer_schedule.errors import schedule_error
 
 
 def require_unchanged(
-    loop: For, parts: Iterable[Node], *, cursor: Cursor, what: str = "the extent"
+    loop: For, parts: Iterable[Node], *, cursor: Cursor[object], what: str = "the extent"
 ) -> None:
     """Refuse to evaluate expressions in each iteration of a loop, instead of once before it, unless the
     loop writes nothing that they read.
@@ -29,7 +29,7 @@ def require_unchanged(
         )
 
 
-def require_unchanged_bounds(loops: Iterable[For], *, cursor: Cursor) -> None:
+def require_unchanged_bounds(loops: Iterable[For], *, cursor: Cursor[object]) -> None:
     """Refuse loops that may change their own starts or extents, as `require_unchanged` does.
 
     Raises `.not_proved`.

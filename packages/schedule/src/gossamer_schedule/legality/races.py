@@ -16,7 +16,7 @@ from gossamer_ir.core.statement_kinds import effects_of
 from gossamer_ir.dependence.access_forms import AccessForm
 from gossamer_ir.dependence.disjointness import Disjointness, disjointness, written_accesses
 from gossamer_ir.errors import ScheduleError
-from gossamer_ir.nodes import Expr, For, Stmt
+from gossamer_ir.nodes import Expr, For, Function, Stmt
 from gossamer_ir.traversal.buffer_uses import buffers_written
 from gossamer_ir.traversal.substitute import substitute
 from gossamer_schedule.cursor.cursor_at import Cursor, addressable_stmts
@@ -35,7 +35,7 @@ CONCURRENT_KINDS = ("parallel", "thread_binding", "vectorized")
 """The kinds of loops whose iterations run concurrently."""
 
 
-def require_no_race_on_new(top: Cursor, root: Cursor, *, buffers: Set[str]) -> None:
+def require_no_race_on_new(top: Cursor[Stmt], root: Cursor[Function], *, buffers: Set[str]) -> None:
     """Refuse new buffers that concurrent iterations of loops around a cursor would share.
 
     The loops are checked in `root`, the function with the buffers. Raises as `require_no_race`.
@@ -47,12 +47,12 @@ def require_no_race_on_new(top: Cursor, root: Cursor, *, buffers: Set[str]) -> N
 
 
 @memoize_by_identity
-def accesses_below(cursor: Cursor) -> Mapping[str, Sequence[AccessForm]]:
+def accesses_below(cursor: Cursor[For]) -> Mapping[str, Sequence[AccessForm]]:
     """Return the accesses of each buffer that the body of the loop at a cursor stores to."""
     return written_accesses(cursor.node.body, values=values_at(cursor), function=cursor.function)
 
 
-def is_race_free(cursor: Cursor, buffer_name: str) -> bool:
+def is_race_free(cursor: Cursor[For], buffer_name: str) -> bool:
     """Return whether different iterations of the loop at a cursor provably access different elements of a
     buffer that the loop writes."""
     # Index forms first: the order of accesses needs the prover.
@@ -61,7 +61,7 @@ def is_race_free(cursor: Cursor, buffer_name: str) -> bool:
     )
 
 
-def are_iterations_apart(cursor: Cursor, buffer_name: str) -> bool:
+def are_iterations_apart(cursor: Cursor[For], buffer_name: str) -> bool:
     """Return whether an order proves that iterations of the loop at a cursor access different elements of
     the buffer."""
     # Imported late: most loops need only the forms of their accesses.
@@ -76,7 +76,7 @@ def are_iterations_apart(cursor: Cursor, buffer_name: str) -> bool:
     )
 
 
-def _race_disjointness(cursor: Cursor, buffer_name: str) -> Disjointness:
+def _race_disjointness(cursor: Cursor[For], buffer_name: str) -> Disjointness:
     loop = cursor.node
     varying = loops_within((loop,))
     return disjointness(
@@ -84,7 +84,7 @@ def _race_disjointness(cursor: Cursor, buffer_name: str) -> Disjointness:
     )
 
 
-def require_no_race(cursor: Cursor, *, buffers: Set[str] | None = None) -> None:
+def require_no_race(cursor: Cursor[For], *, buffers: Set[str] | None = None) -> None:
     """Refuse the loop at a cursor unless different iterations provably access different elements of each
     buffer that the loop writes (of these `buffers`).
 
@@ -96,7 +96,7 @@ def require_no_race(cursor: Cursor, *, buffers: Set[str] | None = None) -> None:
             raise _race_error(cursor, buffer_name=buffer)
 
 
-def _race_error(cursor: Cursor, *, buffer_name: str) -> ScheduleError:
+def _race_error(cursor: Cursor[For], *, buffer_name: str) -> ScheduleError:
     loop, accesses = cursor.node, accesses_below(cursor)[buffer_name]
     varying = loops_within((loop,))
     collision = collision_text(loop, accesses, loops=loops_of(cursor.function), varying=varying)

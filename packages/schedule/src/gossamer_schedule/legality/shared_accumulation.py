@@ -11,7 +11,7 @@ from gossamer_ir.analysis.statements.atomic_accumulation import (
 )
 from gossamer_ir.analysis.statements.reductions import match_reduction
 from gossamer_ir.errors import ScheduleError
-from gossamer_ir.nodes import Block, Store
+from gossamer_ir.nodes import Block, For, Store
 from gossamer_ir.traversal.buffer_definitions import all_buffers
 from gossamer_ir.traversal.buffer_uses import buffers_accessed, outer_writes
 from gossamer_schedule.cursor.cursor_at import Cursor, addressable_stmts
@@ -19,7 +19,7 @@ from gossamer_schedule.errors import schedule_error
 from gossamer_schedule.legality.races import accesses_below, is_race_free
 
 
-def required_shared_buffers(cursor: Cursor) -> tuple[str, ...]:
+def required_shared_buffers(cursor: Cursor[For]) -> tuple[str, ...]:
     """Return the buffers whose elements several iterations of the loop at a cursor may update.
 
     Requires that these updates are atomic reductions and that all other written buffers are race-free.
@@ -34,7 +34,7 @@ def required_shared_buffers(cursor: Cursor) -> tuple[str, ...]:
     return shared
 
 
-def required_accumulated_buffers(cursor: Cursor) -> tuple[str, ...]:
+def required_accumulated_buffers(cursor: Cursor[For]) -> tuple[str, ...]:
     """Return the buffers from outside the loop at a cursor that it only accumulates into, whether or not its
     iterations share elements: those of another loop may have them in common.
 
@@ -48,7 +48,7 @@ def required_accumulated_buffers(cursor: Cursor) -> tuple[str, ...]:
     )
 
 
-def _is_aliased(cursor: Cursor, buffer_name: str) -> bool:
+def _is_aliased(cursor: Cursor[For], buffer_name: str) -> bool:
     """Return whether the loop also uses the memory of a buffer under another name."""
     handles = {item.name: item.handle for item in all_buffers(cursor.function)}
     aliases = {
@@ -57,7 +57,7 @@ def _is_aliased(cursor: Cursor, buffer_name: str) -> bool:
     return bool(aliases & buffers_accessed(*cursor.node.body))
 
 
-def _accumulation_error(cursor: Cursor, *, buffer_name: str) -> ScheduleError:
+def _accumulation_error(cursor: Cursor[For], *, buffer_name: str) -> ScheduleError:
     loop = cursor.node
     for store in _stores_to(cursor, buffer_name):
         reduction = match_reduction(store)
@@ -78,13 +78,13 @@ def _accumulation_error(cursor: Cursor, *, buffer_name: str) -> ScheduleError:
     )
 
 
-def _stores_to(cursor: Cursor, buffer_name: str) -> Iterator[Store]:
+def _stores_to(cursor: Cursor[For], buffer_name: str) -> Iterator[Store]:
     for stmt in addressable_stmts(cursor.node.body):
         if isinstance(stmt, Store) and stmt.buffer == buffer_name:
             yield stmt
 
 
-def _accumulation_hint(cursor: Cursor, buffer_name: str) -> str:
+def _accumulation_hint(cursor: Cursor[For], buffer_name: str) -> str:
     """Return a hint: the step after which iterations only accumulate."""
     for stmt in addressable_stmts(cursor.node.body):
         if isinstance(stmt, Block) and buffer_name in outer_writes(stmt.init):

@@ -10,7 +10,7 @@ import msgspec
 from gossamer_ir.analysis.accesses.init_nests import conditions_of_init
 from gossamer_ir.analysis.statements.reductions import Reduction
 from gossamer_ir.core.build import index_var, var_name
-from gossamer_ir.nodes import Binary, BinaryOp, BlockIter, Expr, Load, Store
+from gossamer_ir.nodes import Binary, BinaryOp, Block, BlockIter, Expr, Load, Store
 from gossamer_ir.traversal.buffer_uses import buffers_accessed
 from gossamer_ir.traversal.free_vars import free_vars
 from gossamer_ir.traversal.substitute import resolve, substitute
@@ -34,7 +34,9 @@ class Epilogue(msgspec.Struct, frozen=True):
     pairs: tuple[tuple[BlockIter, BlockIter], ...]
 
 
-def required_epilogue(cursor: Cursor, after: Cursor, reduction: Reduction) -> Epilogue:
+def required_epilogue(
+    cursor: Cursor[Block], after: Cursor[Block], reduction: Reduction
+) -> Epilogue:
     """Return the epilogue in terms of the iterators of the reduction, or refuse it.
 
     Raises `.form`, `.operation`, `.element` and `.predicate`.
@@ -66,7 +68,7 @@ def required_epilogue(cursor: Cursor, after: Cursor, reduction: Reduction) -> Ep
 
 
 def _corresponding_iters(
-    cursor: Cursor, after: Cursor, *, load: Load, result: Store
+    cursor: Cursor[Block], after: Cursor[Block], *, load: Load, result: Store
 ) -> tuple[tuple[BlockIter, BlockIter], ...] | None:
     """Return the iterators of an epilogue, each with that of the reduction that selects the same elements;
     None unless they correspond one to one and have the same domains."""
@@ -84,7 +86,9 @@ def _corresponding_iters(
 
 
 def _is_same_domain(
-    first: tuple[Cursor, BlockIter], second: tuple[Cursor, BlockIter], renamed: Mapping[str, Expr]
+    first: tuple[Cursor[object], BlockIter],
+    second: tuple[Cursor[object], BlockIter],
+    renamed: Mapping[str, Expr],
 ) -> bool:
     """Return whether two iterators have the same domain, after variables of the first one are renamed."""
     domain = substitute(first[1].domain, renamed)
@@ -95,7 +99,7 @@ def _is_same_domain(
 
 # Other expressions and operations: refused.
 def _required_operation(
-    after: Cursor, store: Store, reduction: Reduction
+    after: Cursor[Block], store: Store, reduction: Reduction
 ) -> tuple[Load, BinaryOp, Expr]:
     """Return the load of the result in an epilogue, the operation, and the other operand."""
     value, result = store.value, reduction.store.buffer

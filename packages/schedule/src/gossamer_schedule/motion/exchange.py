@@ -8,7 +8,7 @@ from itertools import combinations
 from gossamer_ir.analysis.accesses.init_nests import reduction_loops
 from gossamer_ir.analysis.bounds.loops_by_name import loops_within
 from gossamer_ir.dependence.disjointness import disjointness, written_accesses
-from gossamer_ir.nodes import For
+from gossamer_ir.nodes import For, Stmt
 from gossamer_ir.traversal.buffer_uses import buffers_accessed
 from gossamer_schedule.cursor.cursor_at import Cursor
 from gossamer_schedule.cursor.variable_values import values_at
@@ -22,7 +22,7 @@ from gossamer_schedule.nests.init_checks import (
 from gossamer_schedule.reductions.reassociation import combiner_of
 
 
-def required_exchange(top: Cursor, chain: Sequence[For], moved: Sequence[For]) -> set[str]:
+def required_exchange(top: Cursor[For], chain: Sequence[For], moved: Sequence[For]) -> set[str]:
     """Refuse an order of the loops of a nest that may change its result; return the buffers whose elements
     are combined in another order.
 
@@ -61,7 +61,7 @@ def _exchanged_pairs(chain: Sequence[For], moved: Sequence[For]) -> set[tuple[st
 
 
 def _dependent_buffers(
-    top: Cursor, chain: Sequence[For], exchanged: Set[tuple[str, str]]
+    top: Cursor[Stmt], chain: Sequence[For], exchanged: Set[tuple[str, str]]
 ) -> dict[str, frozenset[str]]:
     """Return the buffers of which exchanged iterations may access the same element, each with the loops in
     which these iterations differ."""
@@ -82,7 +82,9 @@ def _dependent_buffers(
     return dependent
 
 
-def _is_combined(top: Cursor, chain: Sequence[For], buffer_name: str, names: Set[str]) -> bool:
+def _is_combined(
+    top: Cursor[object], chain: Sequence[For], buffer_name: str, names: Set[str]
+) -> bool:
     """Return whether the nest only combines elements of a buffer, and initializes them, if at all, before
     all iterations of the loops `names`."""
     # Reading a partial sum makes the order of the additions visible.

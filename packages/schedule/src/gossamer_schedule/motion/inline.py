@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from typing import Any
 
 from msgspec.structs import replace
 
@@ -23,12 +24,12 @@ from gossamer_schedule.predicates.block_predicates import less_than
 from gossamer_support.message_texts import amount
 
 
-def required_assignment(cursor: Cursor) -> Store:
+def required_assignment(cursor: Cursor[Block]) -> Store:
     """Return the store that a block consists of, in terms of its iterators, or refuse the block.
 
     Raises `.form`.
     """
-    block: Block = cursor.node
+    block = cursor.node
     if not block.body:
         raise _assignment_error(cursor)
     *lets, last = block.body
@@ -44,12 +45,12 @@ def required_assignment(cursor: Cursor) -> Store:
     return store
 
 
-def require_only_iters(cursor: Cursor) -> None:
+def require_only_iters(cursor: Cursor[Block]) -> None:
     """Refuse a block that uses variables of loops that are removed with it, instead of its iterators.
 
     Raises `.predicate`.
     """
-    block: Block = cursor.node
+    block = cursor.node
     removed = {loop.var for loop in cursor.loops[len(own_nest(cursor).loops) :]}
     domains = (iterator.domain for iterator in block.iters)
     used = sorted(free_vars(replace(block, iters=()), *domains) & removed)
@@ -62,7 +63,7 @@ def require_only_iters(cursor: Cursor) -> None:
         )
 
 
-def _assignment_error(cursor: Cursor) -> ScheduleError:
+def _assignment_error(cursor: Cursor[Block]) -> ScheduleError:
     return schedule_error(
         f"{cursor.primitive}.form",
         f"Block '{cursor.node.name}' is not a single assignment to an element without a reduction.",
@@ -70,7 +71,7 @@ def _assignment_error(cursor: Cursor) -> ScheduleError:
     )
 
 
-def required_writer(top: Cursor, buffer_name: str) -> Cursor:
+def required_writer(top: Cursor[object], buffer_name: str) -> Cursor[Block]:
     """Return the cursor at the block with the only store to a buffer.
 
     Raises `.writers`.
@@ -107,7 +108,7 @@ def visit_conditions(block: Block, point: Mapping[str, Expr]) -> Iterator[Expr]:
         yield substitute(part, point)
 
 
-def own_nest(cursor: Cursor) -> Cursor:
+def own_nest(cursor: Cursor[object]) -> Cursor[Any]:
     """Return the cursor at the block, or at the outermost loop that contains nothing else."""
     hops = 0
     for step in reversed(cursor.path):
@@ -117,7 +118,7 @@ def own_nest(cursor: Cursor) -> Cursor:
     return cursor.up(hops)
 
 
-def without_block(cursor: Cursor) -> Function:
+def without_block(cursor: Cursor[object]) -> Function:
     """Return the function without the block and the loops that contain nothing else."""
     return function_with_replaced(own_nest(cursor), ())
 

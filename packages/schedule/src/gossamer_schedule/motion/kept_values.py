@@ -28,7 +28,7 @@ from gossamer_schedule.regions.computing_iters import computing_iters
 from gossamer_schedule.regions.match_indices import match_all
 
 
-def may_keep_values(cursor: Cursor, buffer_name: str) -> bool:
+def may_keep_values(cursor: Cursor[object], buffer_name: str) -> bool:
     """Return whether the statement at a cursor may run again during the lifetime of a buffer that it fills.
 
     An element that it does not store the next time then keeps its old value; otherwise it is undefined.
@@ -56,7 +56,7 @@ def is_constant_in_function(value: Expr, function: Function) -> bool:
 
 
 def require_recomputed(
-    cursor: Cursor, own_loops: Sequence[For], target: Cursor, *, produced: Set[str]
+    cursor: Cursor[Block], own_loops: Sequence[For], target: Cursor[For], *, produced: Set[str]
 ) -> None:
     """Refuse a block that may not compute all of its results that a loop reads, each time its nest runs.
 
@@ -84,10 +84,10 @@ def require_recomputed(
 
 
 def _is_computed(
-    cursor: Cursor, own_loops: Sequence[For], access: Access, *, target: Cursor
+    cursor: Cursor[Block], own_loops: Sequence[For], access: Access, *, target: Cursor[For]
 ) -> bool:
     """Return whether the block computes an accessed element each time that its nest runs."""
-    block: Block = cursor.node
+    block = cursor.node
     if access.buffer in buffers_with_aliasing_indices(cursor.function):
         return False
     point = _computing_point(cursor, own_loops, access)
@@ -102,7 +102,7 @@ def _is_computed(
     return all(access_point.proves(resolve(part, point)) for part in conditions)
 
 
-def _point_of_access(access: Access, target: Cursor) -> ProgramPoint:
+def _point_of_access(access: Access, target: Cursor[For]) -> ProgramPoint:
     """Return the program point of an access in a loop."""
     point = point_in_function(target.function)
     for loop in (*target.loops, target.node):
@@ -114,11 +114,11 @@ def _point_of_access(access: Access, target: Cursor) -> ProgramPoint:
 
 
 def _computing_point(
-    cursor: Cursor, own_loops: Sequence[For], access: Access
+    cursor: Cursor[Block], own_loops: Sequence[For], access: Access
 ) -> dict[str, Expr] | None:
     """Return a point at which the block computes an accessed element: the values of its iterators, loops and
     lets. None if none is known."""
-    block: Block = cursor.node
+    block = cursor.node
     removed = {loop.var: loop for loop in own_loops}
     bound = {
         iterator.var: iterator.value for iterator in block.iters if isinstance(iterator.value, Var)
@@ -154,7 +154,7 @@ def _completed_point(block: Block, point: Mapping[str, Expr]) -> dict[str, Expr]
     return completed
 
 
-def is_computed_for(reader: Cursor, load: Load, maker: Cursor, store: Store) -> bool:
+def is_computed_for(reader: Cursor[Block], load: Load, maker: Cursor[Block], store: Store) -> bool:
     """Return whether block `maker` computes what block `reader` loads at each of its points, given that both
     run over their whole domains."""
     free = {iterator.var for iterator in maker.node.iters}

@@ -28,7 +28,7 @@ from gossamer_schedule.regions.match_indices import match_all
 class LoadInliner:
     """Replaces loads of a buffer, and tracks the conditions that hold at each statement."""
 
-    def __init__(self, cursor: Cursor, store: Store) -> None:
+    def __init__(self, cursor: Cursor[Block], store: Store) -> None:
         self._cursor, self._store = cursor, store
         self._point = point_in_function(cursor.function)
         # The block may run again before its buffer is allocated anew.
@@ -88,7 +88,7 @@ class LoadInliner:
         return inner
 
     def _value(self, load: Load) -> Expr:
-        block: Block = self._cursor.node
+        block = self._cursor.node
         free = {iterator.var for iterator in block.iters}
         point = match_all(self._store.indices, load.indices, free=free)
         if self._is_determined and point is not None:

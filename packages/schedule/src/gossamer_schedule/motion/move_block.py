@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence, Set
-from typing import Literal
+from typing import Any, Literal
 
 from msgspec.structs import replace
 
@@ -46,7 +46,7 @@ def is_recurrence(block: Block) -> bool:
     return len({(access.buffer, access.indices) for access in accesses}) > len(stored)
 
 
-def require_plain_loops(target: Cursor) -> None:
+def require_plain_loops(target: Cursor[For]) -> None:
     """Refuse a target loop, or a loop around it, that is neither serial nor unrolled."""
     for loop in (*target.loops, target.node):
         if loop.kind not in ("serial", "unrolled"):
@@ -59,7 +59,7 @@ def require_plain_loops(target: Cursor) -> None:
             )
 
 
-def required_own_loops(cursor: Cursor) -> tuple[For, ...]:
+def required_own_loops(cursor: Cursor[Block]) -> tuple[For, ...]:
     """Return the loops that contain nothing but the block, or refuse the block.
 
     One iterator must be bound to each of them, and the loop must run over the domain of the iterator.
@@ -105,7 +105,7 @@ def _covers_domain(loop: For, iterator: BlockIter, values: ValuesOfVars) -> bool
     return integer_value(iterator.domain.start) == 0 and loop_extent == domain_extent
 
 
-def nest_beside(target: Cursor, moving: Cursor) -> Cursor | None:
+def nest_beside(target: Cursor[object], moving: Cursor[object]) -> Cursor[Any] | None:
     """Return the cursor at the nest around a target loop in the body that contains the moving nest.
 
     None if the target is not below that body, or if other statements than loops are between.
@@ -120,8 +120,12 @@ def nest_beside(target: Cursor, moving: Cursor) -> Cursor | None:
 
 
 def required_nest_beside(
-    cursor: Cursor, target: Cursor, own_loops: Sequence[For], *, side: Literal["before", "after"]
-) -> Cursor:
+    cursor: Cursor[Block],
+    target: Cursor[For],
+    own_loops: Sequence[For],
+    *,
+    side: Literal["before", "after"],
+) -> Cursor[Stmt]:
     """Return the cursor at the nest around a target loop, in the body that contains the block's nest.
 
     The block, whose nest has the loops `own_loops`, must be on the given side of the other nest.
@@ -140,13 +144,13 @@ def required_nest_beside(
     )
 
 
-def path_between(target: Cursor, top: Cursor) -> tuple[For, ...]:
+def path_between(target: Cursor[object], top: Cursor[object]) -> tuple[For, ...]:
     """Return the loops from the one at `top` down to the one at `target`."""
     inner = tuple(step.parent for step in target.steps_from(top))
     return (*inner, target.node)
 
 
-def require_bound_before(moving: Cursor, top: Cursor) -> None:
+def require_bound_before(moving: Cursor[Stmt], top: Cursor[Stmt]) -> None:
     """Refuse to move a statement before something that it uses is bound or allocated.
 
     The statement moves to the nest at `top`, which precedes it in the same body.
@@ -166,7 +170,7 @@ def require_bound_before(moving: Cursor, top: Cursor) -> None:
 
 
 def buffer_shared_by_iterations(
-    top: Cursor, path: Sequence[For], *, buffers: Set[str]
+    top: Cursor[Stmt], path: Sequence[For], *, buffers: Set[str]
 ) -> str | None:
     """Return the first of some buffers of which iterations of a loop on the path may share an element.
 
@@ -189,13 +193,13 @@ def buffer_shared_by_iterations(
 
 
 def moved_nest(
-    cursor: Cursor, own_loops: Sequence[For], ranges: Mapping[str, ProducedRange]
+    cursor: Cursor[Block], own_loops: Sequence[For], ranges: Mapping[str, ProducedRange]
 ) -> tuple[Stmt, tuple[str, ...]]:
     """Return the block restricted to the ranges of its iterators, in the loops that remain, and their names.
 
     A loop whose range has one value is removed. A range that may exceed the domain gets a condition.
     """
-    block: Block = cursor.node
+    block = cursor.node
     bound = {
         var_name(iterator.value): (iterator, ranges.get(iterator.var)) for iterator in block.iters
     }

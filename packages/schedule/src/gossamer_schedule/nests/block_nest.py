@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import msgspec
 from msgspec.structs import replace
 
@@ -17,11 +19,11 @@ from gossamer_schedule.errors import listing, schedule_error
 class BlockNest(msgspec.Struct, frozen=True):
     """A block and the loops and conditions around it, outermost first."""
 
-    block: Cursor
+    block: Cursor[Block]
     enclosing: tuple[LoopOrCondition, ...]
 
     @property
-    def top(self) -> Cursor:
+    def top(self) -> Cursor[Any]:
         """The outermost loop, or the block if there is none."""
         return self.block.up(len(self.enclosing))
 
@@ -60,7 +62,7 @@ class BlockNest(msgspec.Struct, frozen=True):
 
 
 # Other statements: end the nest of a block, to which only loops and conditions belong.
-def enclosing_loops_and_conditions(cursor: Cursor) -> tuple[LoopOrCondition, ...]:
+def enclosing_loops_and_conditions(cursor: Cursor[object]) -> tuple[LoopOrCondition, ...]:
     """Return the innermost loops and conditions around a statement with no other statement between them,
     outermost first."""
     parts: list[LoopOrCondition] = []
@@ -76,7 +78,7 @@ def enclosing_loops_and_conditions(cursor: Cursor) -> tuple[LoopOrCondition, ...
     return tuple(parts)
 
 
-def required_enclosing_nest(cursor: Cursor, top: Cursor) -> BlockNest:
+def required_enclosing_nest(cursor: Cursor[Block], top: Cursor[For]) -> BlockNest:
     """Return the nest of a block from the loop at `top` down, or refuse a loop that is not around the block.
 
     Raises `.not_enclosing`, also if other statements are in between.
@@ -94,12 +96,12 @@ def required_enclosing_nest(cursor: Cursor, top: Cursor) -> BlockNest:
     return BlockNest(cursor, enclosing[first:])
 
 
-def loop_nest(cursor: Cursor) -> BlockNest:
+def loop_nest(cursor: Cursor[Block]) -> BlockNest:
     """Return the nest of the loops directly around a block."""
     return BlockNest(cursor, cursor.nest)
 
 
-def reduction_nest(cursor: Cursor) -> BlockNest:
+def reduction_nest(cursor: Cursor[Block]) -> BlockNest:
     """Return the nest of a block that includes all loops that feed its reduction.
 
     If such loops are outside the loops directly around the block, the nest includes the conditions up to

@@ -12,7 +12,7 @@ from gossamer_ir.analysis.accesses.init_nests import (
     vars_outside_init,
 )
 from gossamer_ir.core.build import integer_value
-from gossamer_ir.nodes import For
+from gossamer_ir.nodes import Block, For
 from gossamer_ir.traversal.buffer_uses import outer_writes
 from gossamer_ir.traversal.free_vars import free_vars
 from gossamer_ir.traversal.substitute import resolve
@@ -31,7 +31,7 @@ from gossamer_schedule.nests.init_checks import (
 from gossamer_schedule.nests.init_nest import conditions_around
 
 
-def require_inits_of_fused(cursors: Sequence[Cursor]) -> None:
+def require_inits_of_fused(cursors: Sequence[Cursor[For]]) -> None:
     """Refuse a fusion that may change which elements an init stores, or when.
 
     The fused loop is a reduction loop if any of the loops is one, and an init runs before it.
@@ -57,7 +57,7 @@ def require_inits_of_fused(cursors: Sequence[Cursor]) -> None:
             _require_same_conditions(block, names, is_run=is_run)
 
 
-def _require_same_points(block: Cursor, cursors: Sequence[Cursor]) -> None:
+def _require_same_points(block: Cursor[Block], cursors: Sequence[Cursor[For]]) -> None:
     """Refuse a fusion that makes more loops select the points of a block, unless its init keeps its effect.
 
     An iterator that depended on one of the loops depends on the fused loop, and so on all of them.
@@ -75,7 +75,7 @@ def _loops_fused_with_reduction(chain: Sequence[For], reducing: Set[str]) -> set
     return before if len(before) < len(chain) else set()
 
 
-def _require_repeatable_init(block: Cursor, loops: Sequence[Cursor]) -> None:
+def _require_repeatable_init(block: Cursor[Block], loops: Sequence[Cursor[For]]) -> None:
     """Refuse a change in how often an init runs, unless it still runs and repeating it has no effect.
 
     The init runs once for each iteration of `loops` either before or after the fusion.
@@ -101,7 +101,7 @@ def _require_repeatable_init(block: Cursor, loops: Sequence[Cursor]) -> None:
             )
 
 
-def _require_same_conditions(block: Cursor, loops: Set[str], *, is_run: bool) -> None:
+def _require_same_conditions(block: Cursor[Block], loops: Set[str], *, is_run: bool) -> None:
     """Refuse a fusion that changes the conditions under which the init of a block runs.
 
     A condition that depends on a loop which does not run for the init does not apply to it. `loops` begin

@@ -34,7 +34,7 @@ from gossamer_schedule.legality.races import are_iterations_apart, difference_te
 from gossamer_schedule.nests.block_nest import BlockNest, enclosing_loops_and_conditions
 
 
-def blocks_with_init(top: Cursor) -> Iterator[Cursor]:
+def blocks_with_init(top: Cursor[object]) -> Iterator[Cursor[Block]]:
     """Yield cursors at the blocks with an init in a loop, without blocks inside other blocks."""
     for cursor in top.below():
         # Inits inside of another block belong to that block's own rewriting.
@@ -44,7 +44,7 @@ def blocks_with_init(top: Cursor) -> Iterator[Cursor]:
             yield cursor
 
 
-def reinitializing_loops(cursor: Cursor, among: Set[str]) -> set[str]:
+def reinitializing_loops(cursor: Cursor[Block], among: Set[str]) -> set[str]:
     """Return the loops, of those given, in which a block may initialize an element in several iterations.
 
     The init then runs before the outermost of them, once for each element.
@@ -60,7 +60,7 @@ def reinitializing_loops(cursor: Cursor, among: Set[str]) -> set[str]:
     return reinitializing
 
 
-def _conditions_within(cursor: Cursor, loop: For) -> Iterator[Expr]:
+def _conditions_within(cursor: Cursor[object], loop: For) -> Iterator[Expr]:
     """Yield the conditions between a loop around a block and the block."""
     parts = enclosing_loops_and_conditions(cursor)
     inside = next((number for number, part in enumerate(parts) if part is loop), len(parts))
@@ -72,7 +72,7 @@ def loops_outside_reductions(loops: Sequence[For], reducing: Set[str]) -> set[st
     return {loop.var for loop in takewhile(lambda loop: loop.var not in reducing, loops)}
 
 
-def require_inits_in_place(top: Cursor, crossing: Callable[[Set[str]], Set[str]]) -> None:
+def require_inits_in_place(top: Cursor[For], crossing: Callable[[Set[str]], Set[str]]) -> None:
     """Refuse a rewriting of the loop at `top` unless the inits inside keep their effect.
 
     `crossing` returns, for a set of reduction loops, the loops that move out of or into them.
@@ -86,7 +86,7 @@ def require_inits_in_place(top: Cursor, crossing: Callable[[Set[str]], Set[str]]
 
 
 def require_inits_with_added_factors(
-    fed: Cursor, feeding: Set[str], factors: Iterable[Expr]
+    fed: Cursor[object], feeding: Set[str], factors: Iterable[Expr]
 ) -> None:
     """Refuse a rewriting of the loop at `fed` that adds factors to the iterators that `feeding` loops feed.
 
@@ -113,7 +113,7 @@ def require_inits_with_added_factors(
             require_same_effect(cursor, top, crossed)
 
 
-def _require_init_without(cursor: Cursor, feeding: Set[str]) -> None:
+def _require_init_without(cursor: Cursor[Block], feeding: Set[str]) -> None:
     """Refuse an init that uses loops that come to feed the reduction: it would run before them.
 
     Raises `.not_proved`.
@@ -128,7 +128,7 @@ def _require_init_without(cursor: Cursor, feeding: Set[str]) -> None:
         )
 
 
-def require_points_kept(cursor: Cursor, feeding: Set[str]) -> None:
+def require_points_kept(cursor: Cursor[Block], feeding: Set[str]) -> None:
     """Refuse a rewriting after which further loops feed the iterators of a block.
 
     The init then runs once for all iterations of the loops that fed no iterator before. The rewriting is
@@ -144,7 +144,7 @@ def require_points_kept(cursor: Cursor, feeding: Set[str]) -> None:
         require_same_effect(cursor, top, added)
 
 
-def require_init_in_copies(cursor: Cursor, selecting: Set[str]) -> None:
+def require_init_in_copies(cursor: Cursor[Block], selecting: Set[str]) -> None:
     """Refuse copies of a block for different iterations of the `selecting` loops, if they share elements.
 
     Each copy has an init, which would reset an element that another copy has started to reduce.
@@ -160,7 +160,7 @@ def require_init_in_copies(cursor: Cursor, selecting: Set[str]) -> None:
         require_same_effect(cursor, top, selecting & inside)
 
 
-def _outermost_loop_among(cursor: Cursor, names: Set[str]) -> Cursor | None:
+def _outermost_loop_among(cursor: Cursor[object], names: Set[str]) -> Cursor[For] | None:
     """Return the outermost loop around a cursor, in the same block, that has one of some names."""
     loop = next((loop for loop in cursor.loops_in_block if loop.var in names), None)
     return next(
@@ -189,7 +189,7 @@ def require_init_of_nest(nest: BlockNest) -> None:
         )
 
 
-def require_independent_inits(top: Cursor) -> None:
+def require_independent_inits(top: Cursor[object]) -> None:
     """Refuse a rewriting that exchanges the inits of different blocks in the loop at `top`.
 
     It is legal if none of these inits, which all run before a reduction loop, accesses what another writes.
@@ -215,7 +215,7 @@ def require_independent_inits(top: Cursor) -> None:
             )
 
 
-def _require_no_conditions(cursor: Cursor, fed: Set[str]) -> None:
+def _require_no_conditions(cursor: Cursor[Block], fed: Set[str]) -> None:
     """Refuse conditions on loops that come to feed a reduction: these do not run for its init."""
     idle, values = fed - init_dependences(enclosed_block(cursor)), values_at(cursor)
     for condition in BlockNest(cursor, enclosing_loops_and_conditions(cursor)).conditions:
@@ -231,7 +231,7 @@ def _require_no_conditions(cursor: Cursor, fed: Set[str]) -> None:
             )
 
 
-def require_same_effect(cursor: Cursor, top: Cursor, crossed: Set[str]) -> None:
+def require_same_effect(cursor: Cursor[Block], top: Cursor[For], crossed: Set[str]) -> None:
     """Refuse the init of a block unless different iterations of the `crossed` loops initialize different
     elements. These loops are the one at `top` or inside it.
 
@@ -257,7 +257,7 @@ def require_same_effect(cursor: Cursor, top: Cursor, crossed: Set[str]) -> None:
                 )
 
 
-def _require_allocated_outside(cursor: Cursor, top: Cursor) -> None:
+def _require_allocated_outside(cursor: Cursor[Block], top: Cursor[For]) -> None:
     """Refuse an init that uses a buffer allocated in the loop at `top`: it would run before that loop."""
     for name in sorted(buffers_allocated(top.node.body) & _buffers_used_by_init(cursor)):
         raise schedule_error(
@@ -270,16 +270,16 @@ def _require_allocated_outside(cursor: Cursor, top: Cursor) -> None:
         )
 
 
-def buffers_read_by_init(cursor: Cursor) -> set[str]:
+def buffers_read_by_init(cursor: Cursor[Block]) -> set[str]:
     """Return the buffers that the init of a block reads, or that determine where it runs."""
     parts = (*cursor.node.init, *effects_of(cursor.node).evaluates)
     loads = (node for part in parts for node in walk(part) if isinstance(node, READS))
     return {load.buffer for load in loads}
 
 
-def _buffers_used_by_init(cursor: Cursor) -> frozenset[str]:
+def _buffers_used_by_init(cursor: Cursor[Block]) -> frozenset[str]:
     """Return the buffers that an init uses, and those that determine where it runs."""
-    block: Block = cursor.node
+    block = cursor.node
     outside = cursor.parents[1:]  # the first one is the function
     around = (part for parent in outside for part in effects_of(parent).evaluates)
     return buffers_accessed(

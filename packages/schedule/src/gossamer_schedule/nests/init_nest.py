@@ -27,7 +27,7 @@ from gossamer_schedule.nests.block_nest import BlockNest, enclosing_loops_and_co
 
 
 def required_init_nest(
-    cursor: Cursor, parts: Sequence[LoopOrCondition]
+    cursor: Cursor[Block], parts: Sequence[LoopOrCondition]
 ) -> tuple[LoopOrCondition, ...]:
     """Return the loops and conditions around a block in which its init runs.
 
@@ -49,7 +49,11 @@ def required_init_nest(
 
 
 def init_nest(
-    cursor: Cursor, kept: Sequence[LoopOrCondition], *, namer: Namer, suffix: str = INIT_SUFFIX
+    cursor: Cursor[Block],
+    kept: Sequence[LoopOrCondition],
+    *,
+    namer: Namer,
+    suffix: str = INIT_SUFFIX,
 ) -> tuple[tuple[Stmt, ...], tuple[str, ...]]:
     """Return a nest for the init of a block: block `<block>_init` in loops `<loop>_init` and conditions like
     those of `kept`; and the names of the block and the loops."""
@@ -59,7 +63,7 @@ def init_nest(
     return _nest_around(kept, names, (block,)), (block.name, *names.values())
 
 
-def conditions_around(cursor: Cursor) -> tuple[Expr, ...]:
+def conditions_around(cursor: Cursor[Block]) -> tuple[Expr, ...]:
     """Return the conjuncts of the conditions around a block, up to the outer block, and of its predicate."""
     return (
         *BlockNest(cursor, enclosing_loops_and_conditions(cursor)).conditions,
@@ -67,8 +71,10 @@ def conditions_around(cursor: Cursor) -> tuple[Expr, ...]:
     )
 
 
-def _init_block(cursor: Cursor, names: Mapping[str, str], *, namer: Namer, suffix: str) -> Block:
-    block: Block = cursor.node
+def _init_block(
+    cursor: Cursor[Block], names: Mapping[str, str], *, namer: Namer, suffix: str
+) -> Block:
+    block = cursor.node
     spatial = [replace(iterator, kind="S") for iterator in iters_of_init(block)]
     renamed: dict[str, Expr] = {old: index_var(new) for old, new in names.items()}
     fresh = {

@@ -21,7 +21,7 @@ from gossamer_schedule.nests.init_checks import blocks_with_init
 
 
 @contextmanager
-def program_point_around(cursor: Cursor) -> Iterator[ProgramPoint]:
+def program_point_around(cursor: Cursor[object]) -> Iterator[ProgramPoint]:
     """Yield the conditions before the loop, both where it runs for a block and where it runs for an init.
 
     Inits run before the reduction loops, so nothing is assumed of these and of loops inside them.
@@ -40,13 +40,13 @@ def program_point_around(cursor: Cursor) -> Iterator[ProgramPoint]:
 
 
 def part_ranges(
-    cuts: Sequence[Expr], cursor: Cursor, *, point: ProgramPoint
+    cuts: Sequence[Expr], cursor: Cursor[For], *, point: ProgramPoint
 ) -> tuple[tuple[Expr, ...], tuple[Expr, ...]]:
     """Return the start and the number of iterations of each part.
 
     No sum or difference overflows: all lie between the start of the loop and its end.
     """
-    loop: For = cursor.node
+    loop = cursor.node
     ends = (*_clamped_cuts(cuts, cursor, point=point), loop.extent)
     starts = (loop.start, *(simplify(add(loop.start, end)) for end in ends[:-1]))
     # Not clamped below by 0: a loop with a negative extent is empty as well.
@@ -54,7 +54,7 @@ def part_ranges(
     return starts, (first, *(simplify(sub(end, begin)) for begin, end in pairwise(ends)))
 
 
-def _clamped_cuts(cuts: Sequence[Expr], cursor: Cursor, *, point: ProgramPoint) -> list[Expr]:
+def _clamped_cuts(cuts: Sequence[Expr], cursor: Cursor[For], *, point: ProgramPoint) -> list[Expr]:
     """Return the number of iterations before each cut, at least that before the preceding cut and at most
     the extent."""
     clamped: list[Expr] = []
@@ -70,7 +70,7 @@ def _clamped_cuts(cuts: Sequence[Expr], cursor: Cursor, *, point: ProgramPoint) 
     return clamped
 
 
-def _cap_at_extent(cut: Expr, cursor: Cursor, *, point: ProgramPoint) -> Expr:
+def _cap_at_extent(cut: Expr, cursor: Cursor[For], *, point: ProgramPoint) -> Expr:
     """Return the smaller of a point and the extent, without `min` where the point is known to be smaller."""
     extent = cursor.node.extent
     if dividend_of_floor(cut) == extent or _is_at_most(cut, extent, cursor, point=point):
@@ -79,14 +79,16 @@ def _cap_at_extent(cut: Expr, cursor: Cursor, *, point: ProgramPoint) -> Expr:
     return smaller
 
 
-def _is_at_most(lesser: Expr, greater: Expr, cursor: Cursor, *, point: ProgramPoint) -> bool:
+def _is_at_most(
+    lesser: Expr, greater: Expr, cursor: Cursor[object], *, point: ProgramPoint
+) -> bool:
     """Return whether lesser <= greater is proved."""
     if lesser == greater:
         return True
     return point.is_at_most(*resolved_exprs((lesser, greater), cursor))
 
 
-def resolved_exprs(exprs: Sequence[Expr], cursor: Cursor) -> tuple[Expr, ...]:
+def resolved_exprs(exprs: Sequence[Expr], cursor: Cursor[object]) -> tuple[Expr, ...]:
     """Return expressions in terms of parameters and loop variables."""
     values = values_at(cursor)
     return tuple(resolve(expr, values) for expr in exprs)

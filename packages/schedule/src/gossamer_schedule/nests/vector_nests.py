@@ -7,7 +7,7 @@ The loops directly around lanes may number the vectors of one iteration of the o
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import msgspec
 from msgspec.structs import replace
@@ -89,7 +89,7 @@ def is_next_digit(value: Affine, loop_name: str, *, lane: str, span: Affine) -> 
     return step is not None and form.terms.get(loop_name) == times(step, span)
 
 
-def required_vector_nests(outer: Cursor) -> list[VectorNest]:
+def required_vector_nests(outer: Cursor[For]) -> list[VectorNest]:
     """Return the nests below a loop; refuse a loop that contains anything else.
 
     Loops around nests must not depend on it: lanes of one vector run them together.
@@ -97,11 +97,11 @@ def required_vector_nests(outer: Cursor) -> list[VectorNest]:
     return [nest for part in _body_of(outer) for nest in _required_nests(part, outer=outer)]
 
 
-def _body_of(cursor: Cursor) -> Iterator[Cursor]:
+def _body_of(cursor: Cursor[Any]) -> Iterator[Cursor[Any]]:
     return (cursor.down("body", number) for number in range(len(cursor.node.body)))
 
 
-def _required_nests(cursor: Cursor, *, outer: Cursor) -> list[VectorNest]:
+def _required_nests(cursor: Cursor[Any], *, outer: Cursor[For]) -> list[VectorNest]:
     stmt = cursor.node
     if not isinstance(stmt, For):
         raise _outside_error(cursor, outer=outer)
@@ -119,7 +119,7 @@ def _required_nests(cursor: Cursor, *, outer: Cursor) -> list[VectorNest]:
     return [nest for part in _body_of(cursor) for nest in _required_nests(part, outer=outer)]
 
 
-def _outside_error(cursor: Cursor, *, outer: Cursor) -> ScheduleError:
+def _outside_error(cursor: Cursor[object], *, outer: Cursor[For]) -> ScheduleError:
     stmt = cursor.node
     name = f"block '{stmt.name}'" if isinstance(stmt, Block) else "a statement"
     return schedule_error(

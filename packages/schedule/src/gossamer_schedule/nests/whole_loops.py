@@ -35,7 +35,9 @@ class WholeLoop(msgspec.Struct, frozen=True):
         return For(self.element, ZERO, bound, blocks)
 
 
-def required_whole_loop(cursor: Cursor, outer: For, nest: VectorNest, element: str) -> WholeLoop:
+def required_whole_loop(
+    cursor: Cursor[object], outer: For, nest: VectorNest, element: str
+) -> WholeLoop:
     """Return the loop over elements of a nest below a loop; refuse blocks that use these loops otherwise than
     as the digits of a number. Errors are about `cursor`."""
     blocks = tuple(
@@ -56,7 +58,7 @@ def _covers(outer: For, nest: VectorNest, bound: Expr | None) -> bool:
 
 
 def _required_block(
-    stmt: Stmt, element: str, *, cursor: Cursor, outer: For, nest: VectorNest
+    stmt: Stmt, element: str, *, cursor: Cursor[object], outer: For, nest: VectorNest
 ) -> Block:
     """Return a block with its iterators in terms of the loop over all elements."""
     digits = (outer, *nest.loops)

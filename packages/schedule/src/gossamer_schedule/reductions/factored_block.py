@@ -91,14 +91,14 @@ def preceding_iters(block: Block, loop_name: str) -> dict[str, Var]:
 
 
 def factored_block(
-    cursor: Cursor, reduction: TermReduction, parts: PartialBuffers, *, namer: Namer
+    cursor: Cursor[Block], reduction: TermReduction, parts: PartialBuffers, *, namer: Namer
 ) -> tuple[Block, str]:
     """Return the block that reduces into the partial result of the loop's iteration, and the iterator that
     selects the partial result.
 
     Each iterator that the loop feeds is replaced by one iterator for each loop that feeds it.
     """
-    block: Block = cursor.node
+    block = cursor.node
     change = _iterator_change(cursor, parts.loop, namer=namer)
     part = change.vars[parts.loop.var].name
     iters = _new_iters(block, change, part=part)
@@ -142,7 +142,7 @@ class _IteratorChange(msgspec.Struct, frozen=True):
         return {iterator.var: substitute(iterator.value, vars) for iterator in self.fed}
 
 
-def _iterator_change(cursor: Cursor, loop: For, *, namer: Namer) -> _IteratorChange:
+def _iterator_change(cursor: Cursor[Block], loop: For, *, namer: Namer) -> _IteratorChange:
     """Return the change of the iterators that a loop feeds.
 
     An iterator that is bound to one loop keeps its name.
@@ -189,7 +189,7 @@ def _new_iters(block: Block, change: _IteratorChange, *, part: str) -> tuple[Blo
 
 
 def _split_conditions(
-    cursor: Cursor, change: _IteratorChange, iters: tuple[BlockIter, ...], *, loop_name: str
+    cursor: Cursor[Block], change: _IteratorChange, iters: tuple[BlockIter, ...], *, loop_name: str
 ) -> tuple[list[Expr], list[Expr]]:
     """Return the conditions that depend on the loop but not on the remaining reduction, and the others.
 

@@ -21,7 +21,7 @@ def terms_in_lanes(accumulation: LoopReduction) -> tuple[Function, tuple[str, ..
     results do not change. The names are those of the two loops, of the buffer, and of the block that fills
     it.
     """
-    loop: For = accumulation.cursor.node
+    loop = accumulation.cursor.node
     block, reduction = accumulation.block, accumulation.reduction
     namer = namer_of(accumulation.cursor.function)
     name = namer.fresh(f"{block.name}_terms")

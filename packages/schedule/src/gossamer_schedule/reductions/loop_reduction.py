@@ -24,14 +24,14 @@ from gossamer_schedule.reductions.reassociation import combiner_of, reduction_of
 class LoopReduction(msgspec.Struct, frozen=True):
     """The only reduction below a loop, with the indices of its element in terms of loops."""
 
-    cursor: Cursor
+    cursor: Cursor[For]
     block: Block
     reduction: Reduction
     element: tuple[Expr, ...]
     buffer: Buffer
 
 
-def required_loop_reduction(cursor: Cursor) -> LoopReduction:
+def required_loop_reduction(cursor: Cursor[For]) -> LoopReduction:
     """Return the reduction without an init that the loop at a cursor consists of, or refuse the loop."""
     block = single_block(cursor.node.body)
     reduction = None if block is None else reduction_of(block)
@@ -49,7 +49,7 @@ def required_loop_reduction(cursor: Cursor) -> LoopReduction:
     return LoopReduction(cursor, block, reduction, element, buffer)
 
 
-def _is_only_use(cursor: Cursor, reduction: Reduction) -> bool:
+def _is_only_use(cursor: Cursor[Block | For], reduction: Reduction) -> bool:
     """Return whether nothing else in the loop, such as a bound of an inner loop, uses the buffer of the
     reduction, which combines one element at a time."""
     store = reduction.store
@@ -61,7 +61,7 @@ def _is_only_use(cursor: Cursor, reduction: Reduction) -> bool:
 
 def required_segment_dimension(reduction: LoopReduction) -> int:
     """Return the only dimension whose index changes with the loop, or refuse an index that may decrease."""
-    loop: For = reduction.cursor.node
+    loop = reduction.cursor.node
     inner = {below.var for below in addressable_stmts(loop.body) if isinstance(below, For)}
     changing = [
         dimension for dimension, at in enumerate(reduction.element) if loop.var in free_vars(at)

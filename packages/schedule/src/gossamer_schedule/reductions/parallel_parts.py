@@ -42,7 +42,7 @@ from gossamer_schedule.reductions.reassociation import with_reassociation_marks
 class SplitReduction(msgspec.Struct, frozen=True):
     """A reduction whose loop was split: the cursor is at the loop over `count` parts."""
 
-    cursor: Cursor
+    cursor: Cursor[For]
     sum: LoopReduction
     count: int
 
@@ -64,7 +64,7 @@ class SplitReduction(msgspec.Struct, frozen=True):
 
 
 def with_parallel_parts(
-    whole: LoopReduction, outer: Cursor, *, dimension: int | None, count: int
+    whole: LoopReduction, outer: Cursor[For], *, dimension: int | None, count: int
 ) -> Function:
     """Return the function in which the parts of a reduction run in parallel.
 
@@ -74,8 +74,8 @@ def with_parallel_parts(
     parts = SplitReduction(outer, required_loop_reduction(outer), count)
     if dimension is None:
         return with_private_copies(parts)
-    (inner,) = outer.node.body
-    loop: For = whole.cursor.node
+    inner, loop = outer.node.body[0], whole.cursor.node
+    assert isinstance(inner, For)
     begin = mul(index_var(parts.var), inner.extent)
     first = substitute(whole.element[dimension], {loop.var: begin})
     return with_carries(parts, dimension, first=first, extent=loop.extent, begin=begin)
@@ -206,12 +206,14 @@ def _with_condition(parts: SplitReduction, block: Block, condition: Expr) -> Blo
     """
     loop = parts.cursor.node
     values = values_at(parts.cursor) | {iterator.var: iterator.value for iterator in block.iters}
-    split_loops = {loop.var, loop.body[0].var}
+    part = loop.body[0]
+    assert isinstance(part, For)
+    split_loops = {loop.var, part.var}
     inner = {
         node.var for node in addressable_stmts(loop.body) if isinstance(node, For)
     } - split_loops
     predicates = tuple(conjuncts(block.predicate))
-    free = [free_vars(resolve(part, values)) for part in predicates]
+    free = [free_vars(resolve(predicate, values)) for predicate in predicates]
     others = conjunction(
         *(
             part

@@ -22,17 +22,17 @@ from gossamer_schedule.reductions.reassociation import (
 )
 
 
-def _blocks_below(cursor: Cursor) -> list[Block]:
+def _blocks_below(cursor: Cursor[Block | For]) -> list[Block]:
     return [stmt for stmt in addressable_stmts(cursor.node.body) if isinstance(stmt, Block)]
 
 
-def is_reduction_loop(cursor: Cursor) -> bool:
+def is_reduction_loop(cursor: Cursor[For]) -> bool:
     """Return whether the loop at a cursor feeds a reduction iterator of a block below it."""
     values = values_at(cursor)
     return any(cursor.node.var in reduction_loops(block, values) for block in _blocks_below(cursor))
 
 
-def is_accumulation_loop(cursor: Cursor) -> bool:
+def is_accumulation_loop(cursor: Cursor[For]) -> bool:
     """Return whether the loop at a cursor only combines terms with elements that do not depend on it.
 
     Its meaning does not depend on the kinds of the iterators that it feeds.
@@ -44,7 +44,7 @@ def is_accumulation_loop(cursor: Cursor) -> bool:
 
 
 def required_concurrent_body(
-    cursor: Cursor, *, is_reduction: bool, require: Requirement, allows_loops: bool = False
+    cursor: Cursor[For], *, is_reduction: bool, require: Requirement, allows_loops: bool = False
 ) -> tuple[Stmt, ...]:
     """Return the body of the loop at a cursor whose iterations will run at the same time.
 
@@ -60,7 +60,7 @@ def required_concurrent_body(
     return with_reassociation_marks(body)
 
 
-def _require_reducers(cursor: Cursor, *, allows_loops: bool) -> None:
+def _require_reducers(cursor: Cursor[For], *, allows_loops: bool) -> None:
     """Refuse the loop at a cursor unless its body consists of blocks that are reductions over it, and over
     the loops inside that are allowed.
 
@@ -94,7 +94,7 @@ def _terms(body: tuple[Stmt, ...], loops: list[str]) -> Iterator[Stmt]:
             yield stmt
 
 
-def _require_no_other_use(cursor: Cursor) -> None:
+def _require_no_other_use(cursor: Cursor[For]) -> None:
     """Refuse a body that uses a reduced buffer otherwise: its elements are complete only after the loop."""
     for buffer in sorted(outer_writes(cursor.node.body)):
         if combiner_of(cursor.node.body, buffer) is None:
@@ -108,7 +108,7 @@ def _require_no_other_use(cursor: Cursor) -> None:
             )
 
 
-def _require_one_element(block: Block, cursor: Cursor, loops: Sequence[str]) -> None:
+def _require_one_element(block: Block, cursor: Cursor[object], loops: Sequence[str]) -> None:
     """Refuse a reduction whose element may change along one of the loops.
 
     Lanes that may or may not share an element can neither be reduced first nor be stored as a vector.
@@ -127,7 +127,7 @@ def _require_one_element(block: Block, cursor: Cursor, loops: Sequence[str]) -> 
             )
 
 
-def _is_lane_reduction(block: Block, cursor: Cursor) -> bool:
+def _is_lane_reduction(block: Block, cursor: Cursor[For]) -> bool:
     loop_name = cursor.node.var
     is_spatial = loop_name in spatial_loops(block, values_at(cursor))
     is_one_element = reduction_of(block) is not None and not _varying_indices(
@@ -136,7 +136,7 @@ def _is_lane_reduction(block: Block, cursor: Cursor) -> bool:
     return is_one_element and not (is_spatial and block.init)
 
 
-def _varying_indices(block: Block, cursor: Cursor, loop_name: str) -> list[Expr]:
+def _varying_indices(block: Block, cursor: Cursor[object], loop_name: str) -> list[Expr]:
     """Return the indices of a reduction's element that change along a loop, in terms of loops."""
     reduction = reduction_of(block)
     values: dict[str, Any] = {iterator.var: iterator.value for iterator in block.iters} | values_at(

@@ -11,7 +11,7 @@ from gossamer_ir.analysis.bounds.loops_by_name import loops_of
 from gossamer_ir.arith.simplify import simplify
 from gossamer_ir.core.build import ONE, ZERO, mul
 from gossamer_ir.dependence.mixed_radix import lowest_loops
-from gossamer_ir.nodes import Expr, For
+from gossamer_ir.nodes import Block, Expr, For
 from gossamer_ir.traversal.free_vars import free_vars
 from gossamer_ir.traversal.substitute import substitute
 from gossamer_ir.traversal.walk import collect
@@ -25,7 +25,7 @@ class ElementSpan(msgspec.Struct, frozen=True):
     count: Expr
 
 
-def span_below(cursor: Cursor, read: tuple[Expr, ...]) -> ElementSpan | None:
+def span_below(cursor: Cursor[Block | For], read: tuple[Expr, ...]) -> ElementSpan | None:
     """Return the elements over which the loops inside a loop run; None if they may not be consecutive.
 
     `read` are the indices of an element, in terms of loops.

@@ -13,7 +13,7 @@ from gossamer_ir.analysis.accesses.linear_form import LinearForm
 from gossamer_ir.core.build import index_var, integer_value
 from gossamer_ir.dependence.access_forms import AccessForm
 from gossamer_ir.errors import ScheduleError
-from gossamer_ir.nodes import BlockIter, For
+from gossamer_ir.nodes import Block, BlockIter, For
 from gossamer_schedule.cursor.cursor_at import Cursor
 from gossamer_schedule.errors import schedule_error
 from gossamer_schedule.regions.indirect_ranges import indirect_ranges
@@ -28,9 +28,9 @@ from gossamer_schedule.regions.produced import (
 class ConsumerMove(msgspec.Struct, frozen=True):
     """The move of a block, with the loops around it, into a loop of the nest whose loops are `path`."""
 
-    block: Cursor
+    block: Cursor[Block]
     loops: tuple[For, ...]
-    target: Cursor
+    target: Cursor[For]
     path: tuple[For, ...]
 
 

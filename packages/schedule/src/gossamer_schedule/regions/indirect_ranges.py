@@ -15,7 +15,7 @@ from gossamer_ir.core.build import index_var, integer_value, unconditional_exten
 from gossamer_ir.dependence.access_forms import AccessForm, access_forms
 from gossamer_ir.dependence.disjointness import coordinate_of
 from gossamer_ir.dependence.injectivity import is_injective
-from gossamer_ir.nodes import Expr, Fact, For, Var
+from gossamer_ir.nodes import Block, Expr, Fact, For, Var
 from gossamer_ir.traversal.free_vars import free_vars
 from gossamer_ir.traversal.substitute import substitute
 from gossamer_schedule.cursor.cursor_at import Cursor
@@ -24,7 +24,11 @@ from gossamer_schedule.regions.produced import ProducedRange
 
 
 def indirect_ranges(
-    cursor: Cursor, own_loops: Sequence[For], *, stores: Sequence[AccessForm], path: Sequence[For]
+    cursor: Cursor[Block],
+    own_loops: Sequence[For],
+    *,
+    stores: Sequence[AccessForm],
+    path: Sequence[For],
 ) -> dict[str, ProducedRange]:
     """Return the single value of each iterator for which the block reads what one iteration of the path
     produces.
@@ -43,7 +47,7 @@ def indirect_ranges(
     return {}
 
 
-def _read_coordinates(cursor: Cursor, buffer_name: str) -> tuple[Expr | None, ...]:
+def _read_coordinates(cursor: Cursor[Block], buffer_name: str) -> tuple[Expr | None, ...]:
     """Return the coordinates at which the block reads a buffer, in terms of its loops."""
     values = values_at(cursor) | {iterator.var: iterator.value for iterator in cursor.node.iters}
     accesses = access_forms(
@@ -75,7 +79,11 @@ def _loop_replacements(
 
 
 def _single_values(
-    cursor: Cursor, own_loops: Sequence[For], names: Mapping[str, Expr], *, path: Sequence[For]
+    cursor: Cursor[Block],
+    own_loops: Sequence[For],
+    names: Mapping[str, Expr],
+    *,
+    path: Sequence[For],
 ) -> dict[str, ProducedRange]:
     extents = {loop.var: unconditional_extent(loop.extent) for loop in path}
     own_extents = {

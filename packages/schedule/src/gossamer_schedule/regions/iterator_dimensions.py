@@ -22,6 +22,7 @@ from gossamer_ir.core.expression_kinds import has_lanes
 from gossamer_ir.facts.fact_index import fact_index
 from gossamer_ir.nodes import (
     AnyBuffer,
+    Block,
     BlockIter,
     Buffer,
     Expr,
@@ -49,7 +50,7 @@ class CacheDimension(msgspec.Struct, frozen=True):
 
 
 def required_dimensions(
-    cursor: Cursor,
+    cursor: Cursor[Block],
     iters: Sequence[BlockIter],
     order: tuple[str, ...],
     *,
@@ -88,7 +89,7 @@ def required_dimensions(
 
 
 def _required_iterator_dimensions(
-    cursor: Cursor, iters: Sequence[BlockIter]
+    cursor: Cursor[Block], iters: Sequence[BlockIter]
 ) -> dict[str, CacheDimension]:
     """Return the dimension of each iterator."""
     dimensions: dict[str, CacheDimension] = {}
@@ -104,7 +105,7 @@ def _required_iterator_dimensions(
     return dimensions
 
 
-def determined_iters(cursor: Cursor, access: Load | Store) -> frozenset[str]:
+def determined_iters(cursor: Cursor[Block], access: Load | Store) -> frozenset[str]:
     """Return the iterators of a block that an accessed element determines by its indices and its numbers."""
     numbers = numbers_of(cursor.function, access.buffer, access.indices)
     by_iterator: dict[str, CacheDimension] = {}

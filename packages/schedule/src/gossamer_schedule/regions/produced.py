@@ -20,7 +20,7 @@ from gossamer_ir.dependence.mixed_radix import (
     loops_that_repeat,
     number_from_digits,
 )
-from gossamer_ir.nodes import BlockIter, Expr, For, Load, Range, Var
+from gossamer_ir.nodes import Block, BlockIter, Expr, For, Load, Range, Var
 from gossamer_ir.traversal.substitute import resolve
 from gossamer_ir.traversal.walk import collect
 from gossamer_schedule.cursor.cursor_at import Cursor
@@ -40,7 +40,9 @@ class ProducedRange(msgspec.Struct, frozen=True):
     is_within: bool
 
 
-def iterator_indexed_dimensions(cursor: Cursor, buffer_name: str) -> list[tuple[int, BlockIter]]:
+def iterator_indexed_dimensions(
+    cursor: Cursor[Block], buffer_name: str
+) -> list[tuple[int, BlockIter]]:
     """Return the dimensions in which the block indexes the buffer by one of its iterators.
 
     Empty if the block reads the buffer at several indices.
@@ -58,7 +60,7 @@ def iterator_indexed_dimensions(cursor: Cursor, buffer_name: str) -> list[tuple[
 
 
 def producer_forms(
-    cursor: Cursor, buffer_name: str, target: Cursor
+    cursor: Cursor[Block], buffer_name: str, target: Cursor[For]
 ) -> dict[str, list[LinearForm | None]]:
     """Return, for each iterator of the block, the linear form of its value at each store below the target.
 
@@ -89,7 +91,7 @@ def producer_forms(
 
 
 def produced_range(
-    cursor: Cursor,
+    cursor: Cursor[Block],
     iterator: BlockIter,
     *,
     forms: Sequence[LinearForm | None],
@@ -145,7 +147,7 @@ def _outer_digits(
 
 
 def _domain_extent(
-    cursor: Cursor, iterator: BlockIter, *, known_ranges: Mapping[str, ProducedRange]
+    cursor: Cursor[Block], iterator: BlockIter, *, known_ranges: Mapping[str, ProducedRange]
 ) -> Expr:
     """Return the extent of an iterator's domain in terms of the producers' loops."""
     values: dict[str, Expr] = {iterator.var: iterator.value for iterator in cursor.node.iters}

@@ -40,13 +40,13 @@ RequiredRegion: TypeAlias = dict[str, ProducedRange]
 
 
 def required_region(
-    cursor: Cursor, own_loops: Sequence[For], target: Cursor, *, changing: Set[str]
+    cursor: Cursor[Block], own_loops: Sequence[For], target: Cursor[For], *, changing: Set[str]
 ) -> RequiredRegion:
     """Return, for each iterator of a block, the range that one iteration of the target loop requires.
 
     Iterators missing from the result need their full domain. No range depends on a buffer in `changing`.
     """
-    block: Block = cursor.node
+    block = cursor.node
     names = {loop.var for loop in own_loops}
     free = {
         iterator.var
@@ -105,14 +105,14 @@ def _hull_of_ranges(first: ProducedRange, second: ProducedRange) -> ProducedRang
 
 
 def _iterator_values_at(
-    cursor: Cursor, access: Access, *, free: set[str]
+    cursor: Cursor[Block], access: Access, *, free: set[str]
 ) -> dict[str, Expr] | None:
     """Return the values of the iterators at which the block writes an accessed element, None if not known.
 
     Reduction iterators have no value: all of their iterations may contribute to the element, and its init
     runs before their loops.
     """
-    block: Block = cursor.node
+    block = cursor.node
     stores = (store for store in collect(Store, block) if store.buffer == access.buffer)
     # Otherwise the element does not tell which point has written it.
     if not all(
@@ -131,11 +131,11 @@ def _iterator_values_at(
 
 
 def _region_of_access(
-    cursor: Cursor,
+    cursor: Cursor[Block],
     matched: Mapping[str, Expr],
     access: Access,
     *,
-    target: Cursor,
+    target: Cursor[For],
     changing: Set[str],
 ) -> RequiredRegion:
     """Return the ranges that an access requires, given the iterators' values at its element."""
@@ -152,12 +152,12 @@ def _region_of_access(
 
 
 def _required_range(
-    cursor: Cursor,
+    cursor: Cursor[object],
     iterator: BlockIter,
     matched: Mapping[str, Expr],
     *,
     access: Access,
-    target: Cursor,
+    target: Cursor[For],
 ) -> ProducedRange | None:
     """Return the range of an iterator in one iteration of the target loop; None for the whole domain."""
     value, loops = matched.get(iterator.var), loops_of(cursor.function)
@@ -186,7 +186,9 @@ def _required_range(
     )
 
 
-def _point_of_range(cursor: Cursor, access: Access, value: Expr, *, target: Cursor) -> ProgramPoint:
+def _point_of_range(
+    cursor: Cursor[object], access: Access, value: Expr, *, target: Cursor[For]
+) -> ProgramPoint:
     """Return a program point with the conditions that hold for all values in a range.
 
     The loops that enumerate the range run; conditions of the access are not assumed, because the range also

@@ -41,7 +41,7 @@ class SlidingWindow(msgspec.Struct, frozen=True):
 
 
 def required_window(
-    cursor: Cursor, window_loop: Cursor, own_loops: tuple[For, ...], *, buffer_name: str
+    cursor: Cursor[Block], window_loop: Cursor[For], own_loops: tuple[For, ...], *, buffer_name: str
 ) -> SlidingWindow:
     """Return the window that a block computes in each iteration of `window_loop`.
 
@@ -69,10 +69,10 @@ def required_window(
 
 
 def _candidate_windows(
-    cursor: Cursor, window_loop: Cursor, own_loops: tuple[For, ...], *, buffer_name: str
+    cursor: Cursor[Block], window_loop: Cursor[For], own_loops: tuple[For, ...], *, buffer_name: str
 ) -> Iterator[SlidingWindow]:
     """Yield a window for each dimension along which the block computes one."""
-    block: Block = cursor.node
+    block = cursor.node
     loops, by_name = loops_of(cursor.function), {iterator.var: iterator for iterator in block.iters}
     stored = {store.indices for store in collect(Store, block) if store.buffer == buffer_name}
     for dimension, at in enumerate(stored.pop() if len(stored) == 1 else ()):
@@ -91,7 +91,7 @@ def _window_of_form(
     dimension: int,
     iterator: BlockIter,
     *,
-    window_loop: Cursor,
+    window_loop: Cursor[For],
     own_loops: tuple[For, ...],
     loops: Mapping[str, For],
 ) -> SlidingWindow | None:
@@ -119,10 +119,13 @@ def _window_of_form(
 
 
 def _depends_otherwise(
-    cursor: Cursor, window_loop: Cursor, own_loops: tuple[For, ...], window: SlidingWindow
+    cursor: Cursor[Block],
+    window_loop: Cursor[For],
+    own_loops: tuple[For, ...],
+    window: SlidingWindow,
 ) -> bool:
     """Return whether the elements that the block computes depend on the iteration by more than the window."""
-    block: Block = cursor.node
+    block = cursor.node
     values, loop = values_at(cursor), window_loop.node.var
     inner = {inner_loop.var for inner_loop in own_loops}
     others = [

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from gossamer_ir.analysis.proofs.bounded_reads import bounds_of_read
 from gossamer_ir.analysis.proofs.program_point import ProgramPoint
 from gossamer_ir.core.conditions import in_range
-from gossamer_ir.nodes import Buffer, Expr, Load, Search
+from gossamer_ir.nodes import Buffer, Expr, For, Load, Search
 from gossamer_ir.traversal.access_types import READS
 from gossamer_ir.traversal.buffer_definitions import all_buffers
 from gossamer_ir.traversal.walk import collect
@@ -16,7 +16,7 @@ from gossamer_schedule.cursor.program_points import point_in_function
 
 
 def with_checked_reads(
-    cursor: Cursor, conditions: Iterable[Expr], operands: Iterable[Expr]
+    cursor: Cursor[For], conditions: Iterable[Expr], operands: Iterable[Expr]
 ) -> Iterator[Expr]:
     """Yield conditions, each after the bounds checks of its loads, and then those of some operands.
 

@@ -21,7 +21,7 @@ from gossamer_support.message_texts import amount
 
 def expr_of_text(
     text: str,
-    cursor: Cursor,
+    cursor: Cursor[object],
     vars: Iterable[str] = (),
     *,
     argument: str,
@@ -66,7 +66,7 @@ def expr_of_text(
     )
 
 
-def expr_at(text: str, cursor: Cursor, *, argument: str) -> Expr:
+def expr_at(text: str, cursor: Cursor[object], *, argument: str) -> Expr:
     """Return the expression of an argument of a primitive, given as text, for use at a statement.
 
     It may use parameters, the loops and iterators around the statement, and elements of the caller's
@@ -92,7 +92,7 @@ def expr_at(text: str, cursor: Cursor, *, argument: str) -> Expr:
     return expr
 
 
-def index_vars_at(cursor: Cursor) -> tuple[str, ...]:
+def index_vars_at(cursor: Cursor[object]) -> tuple[str, ...]:
     """Return the index variables that a statement may use: the loops around it in the same block, and the
     iterators of the blocks around it."""
     iters = [

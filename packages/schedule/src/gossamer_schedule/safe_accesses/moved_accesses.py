@@ -29,7 +29,7 @@ NewIndices: TypeAlias = Callable[[Sequence[Expr]], tuple[Expr, ...]]
 
 
 def body_with_moved_accesses(
-    top: Cursor,
+    top: Cursor[object],
     buffer_name: str,
     new_indices: NewIndices,
     *,
@@ -67,7 +67,7 @@ def body_with_moved_accesses(
     )
 
 
-def _require_not_searched(top: Cursor, buffer_name: str) -> None:
+def _require_not_searched(top: Cursor[object], buffer_name: str) -> None:
     """Refuse a buffer of which the function addresses a range, which has no indices to test."""
     for node in collect(INDEXED_NODES, *top.function.body):
         if node.buffer == buffer_name and not isinstance(node, ELEMENT_NODES):
@@ -100,7 +100,7 @@ def _is_in_bounds(at: Expr, extent: Expr, context: EnclosingContext, function: F
     return point.is_in_range(at, extent)
 
 
-def _in_bounds_condition(at: Expr, extent: Expr, buffer_name: str, top: Cursor) -> Expr:
+def _in_bounds_condition(at: Expr, extent: Expr, buffer_name: str, top: Cursor[object]) -> Expr:
     if has_lanes(at):
         raise schedule_error(
             f"{top.primitive}.not_proved",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 from msgspec.structs import replace
 
-from gossamer_ir.nodes import AnyBuffer, Block, Scope, Stmt
+from gossamer_ir.nodes import AnyBuffer, Block, Function, Scope, Stmt
 from gossamer_ir.traversal.names import Namer
 from gossamer_schedule.cursor.cursor_at import Cursor, function_with_replaced
 from gossamer_schedule.cursor.find import find_block, find_buffer
@@ -27,8 +27,8 @@ class ReindexedBuffer(msgspec.Struct, frozen=True):
 
 
 def required_block_and_buffer(
-    root: Cursor, *, block_name: str, buffer_name: str
-) -> tuple[Cursor, AnyBuffer]:
+    root: Cursor[Function], *, block_name: str, buffer_name: str
+) -> tuple[Cursor[Block], AnyBuffer]:
     """Return the cursor at a block and the buffer to cache for it.
 
     Raises `.no_block` and `.no_buffer`.
@@ -50,7 +50,7 @@ def with_cache(
     block: Block,
     before: tuple[Stmt, ...] = (),
     after: tuple[Stmt, ...] = (),
-) -> Cursor:
+) -> Cursor[Function]:
     """Return the cursor at the function with a cache: the block of a nest is replaced by `block`, which uses
     the cache, and the copies `before` and `after` are added around the nest.
 

@@ -64,7 +64,7 @@ def require_invariant_selectors(
         )
 
 
-def require_constant_size(buffer: AnyBuffer, cursor: Cursor) -> None:
+def require_constant_size(buffer: AnyBuffer, cursor: Cursor[object]) -> None:
     """Refuse a buffer whose size is not constant in the function, where a buffer of this size is added.
 
     Raises `.inner`.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from gossamer_ir.nodes import AnyBuffer, Expr
+from gossamer_ir.nodes import AnyBuffer, Block, Expr
 from gossamer_ir.traversal.names import Namer
 from gossamer_schedule.cursor.cursor_at import Cursor
 from gossamer_schedule.definition.change import Change
@@ -17,7 +17,7 @@ from gossamer_schedule.staging.redirected_accesses import with_redirected_loads
 
 
 def with_cached_reads(
-    cursor: Cursor,
+    cursor: Cursor[Block],
     elements: ReadElements,
     buffer_name: str,
     *,

@@ -21,7 +21,7 @@ from gossamer_schedule.safe_accesses.checked_reads import with_checked_reads
 
 
 def conditional_prefetch(
-    cursor: Cursor,
+    cursor: Cursor[For],
     span: ElementSpan,
     buffer: Buffer,
     distance: int,
@@ -43,7 +43,9 @@ def conditional_prefetch(
     return prefetches if condition is None else If(condition, (prefetches,))
 
 
-def _later_iteration_condition(cursor: Cursor, span: ElementSpan, later: Expr) -> Iterator[Expr]:
+def _later_iteration_condition(
+    cursor: Cursor[For], span: ElementSpan, later: Expr
+) -> Iterator[Expr]:
     """Yield the condition that the later iteration exists, if the number of elements depends on the loop.
 
     Past the last iteration that number may be anything. A number that is loaded needs no such condition:
@@ -53,13 +55,15 @@ def _later_iteration_condition(cursor: Cursor, span: ElementSpan, later: Expr) -
         yield Compare("lt", later, add(cursor.node.start, cursor.node.extent))
 
 
-def has_varying_count(span: ElementSpan, cursor: Cursor) -> bool:
+def has_varying_count(span: ElementSpan, cursor: Cursor[For]) -> bool:
     """Return whether the number of elements depends on the loop variable other than through loads."""
     bare = rewrite(span.count, lambda node: ZERO if isinstance(node, READS) else None)
     return cursor.node.var in free_vars(bare)
 
 
-def _line_prefetches(cursor: Cursor, span: ElementSpan, buffer: Buffer, *, namer: Namer) -> Stmt:
+def _line_prefetches(
+    cursor: Cursor[For], span: ElementSpan, buffer: Buffer, *, namer: Namer
+) -> Stmt:
     """Return a prefetch of each cache line of a span: a loop over the lines, if there may be several."""
     per_line = max(1, 8 * LINE_BYTES // DType.parse(buffer.dtype).bits)
     count = integer_value(span.count)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from gossamer_ir.nodes import Block, Function
 from gossamer_ir.traversal.names import namer_of
 from gossamer_schedule.cursor.cursor_at import Cursor
 from gossamer_schedule.definition.change import Change
@@ -13,7 +14,7 @@ from gossamer_schedule.staging.cached_reads import with_cached_reads
 from gossamer_schedule.staging.read_elements import ReadElements, required_elements
 
 
-def with_gathered_reads(root: Cursor, block_name: str, new: ReindexedBuffer) -> Change:
+def with_gathered_reads(root: Cursor[Function], block_name: str, new: ReindexedBuffer) -> Change:
     """Let a block read a new buffer over its iterators.
 
     The new names are those of the buffer, of the block that fills it, and of its loops.
@@ -35,7 +36,7 @@ def with_gathered_reads(root: Cursor, block_name: str, new: ReindexedBuffer) -> 
     )
 
 
-def _require_one_read(cursor: Cursor, elements: ReadElements, *, buffer_name: str) -> None:
+def _require_one_read(cursor: Cursor[Block], elements: ReadElements, *, buffer_name: str) -> None:
     if len(elements.reads) != 1:
         raise schedule_error(
             f"{cursor.primitive}.single",

@@ -57,13 +57,13 @@ class ConditionalLoad(msgspec.Struct, frozen=True):
     condition: Expr | None
 
 
-def loads_of(cursor: Cursor, buffer_name: str) -> tuple[ConditionalLoad, ...]:
+def loads_of(cursor: Cursor[Block], buffer_name: str) -> tuple[ConditionalLoad, ...]:
     """Return the distinct elements of the buffer that the body of the block at a cursor loads."""
     return _distinct_loads(_evaluations(cursor.node, _is_load_of(buffer_name)))
 
 
 def loads_and_stores_of(
-    cursor: Cursor, buffer_name: str, dtype: str
+    cursor: Cursor[Block], buffer_name: str, dtype: str
 ) -> tuple[tuple[ConditionalLoad, ...], frozenset[ElementIndices]]:
     """Return the distinct elements of the buffer that the body of the block at a cursor loads or stores, and
     the indices of those that it stores."""
@@ -72,7 +72,7 @@ def loads_and_stores_of(
     return _distinct_loads(loads), frozenset([load.indices for load, _ in stored])
 
 
-def evaluation_condition(cursor: Cursor, expr: Expr) -> Expr | None:
+def evaluation_condition(cursor: Cursor[Block], expr: Expr) -> Expr | None:
     """Return the condition under which the body of the block at a cursor evaluates an expression of the
     block's iterators; None if it always does.
 

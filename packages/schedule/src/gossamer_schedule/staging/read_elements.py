@@ -36,7 +36,7 @@ class ReadElements(msgspec.Struct, frozen=True):
     points: IterationDomain
 
 
-def required_elements(cursor: Cursor, buffer_name: str) -> ReadElements:
+def required_elements(cursor: Cursor[Block], buffer_name: str) -> ReadElements:
     """Return the elements that the body of a block reads, if all of them may be read before its nest.
 
     Raises `.inner`, `.loads`, `.written`, `.domain` and `.not_proved`.
@@ -46,14 +46,14 @@ def required_elements(cursor: Cursor, buffer_name: str) -> ReadElements:
 
 
 def elements_of(
-    cursor: Cursor, buffer_name: str, reads: tuple[ConditionalLoad, ...]
+    cursor: Cursor[Block], buffer_name: str, reads: tuple[ConditionalLoad, ...]
 ) -> ReadElements:
     """Return the elements of given reads in the body of a block, if all may be read before its nest.
 
     Raises `.domain` and `.not_proved`.
     """
     nest = loop_nest(cursor)
-    block: Block = cursor.node
+    block = cursor.node
     conditions = tuple(
         part
         for part in conjuncts(block.predicate)
@@ -117,7 +117,7 @@ def _selecting_exprs(reads: Sequence[ConditionalLoad]) -> tuple[Expr, ...]:
     return (*(at for read in reads for at in read.indices), *conditions)
 
 
-def is_safely_read(cursor: Cursor, elements: ReadElements, *, buffer_name: str) -> bool:
+def is_safely_read(cursor: Cursor[object], elements: ReadElements, *, buffer_name: str) -> bool:
     """Return whether all elements are proved in bounds at all points of the iterators."""
     return all(
         are_loads_safe(
@@ -131,7 +131,7 @@ def is_safely_read(cursor: Cursor, elements: ReadElements, *, buffer_name: str) 
 
 
 def require_stored(
-    cursor: Cursor, old: AnyBuffer, elements: ReadElements, *, hint: str = ""
+    cursor: Cursor[object], old: AnyBuffer, elements: ReadElements, *, hint: str = ""
 ) -> None:
     """Refuse reads beyond the end of a varied fiber: they give the fill value, which a copy cannot store.
 

@@ -8,7 +8,7 @@ from gossamer_ir.analysis.accesses.init_nests import reduction_loops, spatial_lo
 from gossamer_ir.analysis.statements.reductions import Reduction, identity
 from gossamer_ir.core.build import integer_value
 from gossamer_ir.core.conditions import conjunction, conjuncts
-from gossamer_ir.nodes import Binary, Block, Expr, Load, Stmt, Store
+from gossamer_ir.nodes import Binary, Block, Expr, Function, Load, Stmt, Store
 from gossamer_ir.traversal.buffer_uses import buffers_accessed
 from gossamer_ir.traversal.names import Namer, namer_of
 from gossamer_ir.traversal.walk import collect, contains
@@ -37,7 +37,7 @@ from gossamer_schedule.staging.written_element import (
 )
 
 
-def with_scattered_writes(root: Cursor, block_name: str, new: ReindexedBuffer) -> Change:
+def with_scattered_writes(root: Cursor[Function], block_name: str, new: ReindexedBuffer) -> Change:
     """Let a block write a new buffer over its iterators.
 
     The new names are those of the buffer, of the block that copies it afterward, and of its loops.
@@ -70,7 +70,7 @@ def with_scattered_writes(root: Cursor, block_name: str, new: ReindexedBuffer) -
 
 
 def _caching_block(
-    cursor: Cursor, element: WrittenElement, cached: Load, reduction: Reduction | None
+    cursor: Cursor[Block], element: WrittenElement, cached: Load, reduction: Reduction | None
 ) -> Block:
     """Return the block that writes the cache instead of the element."""
     block = with_redirected_accesses(
@@ -81,7 +81,9 @@ def _caching_block(
 
 
 # Other statements: nothing is concluded from them.
-def _without_loaded_conditions(cursor: Cursor, block: Block, element: WrittenElement) -> Block:
+def _without_loaded_conditions(
+    cursor: Cursor[Block], block: Block, element: WrittenElement
+) -> Block:
     """Return a block that writes the cache, without the conditions of the copied elements that load.
 
     Elements of the cache for which they do not hold are computed, too, but not copied. Without them, no
@@ -127,13 +129,13 @@ def _scatter_nest(
     return copy if reduction is None else with_reassociation_marks((copy,))[0]
 
 
-def _with_spatial_selectors(cursor: Cursor, buffer_name: str) -> Cursor:
+def _with_spatial_selectors(cursor: Cursor[Block], buffer_name: str) -> Cursor[Block]:
     """Return the cursor at the block after the iterators that select the element are made spatial.
 
     This applies to reductions without an init only. The iterators also select the element of the cache, in
     which each combination of their values has a reduction of its own.
     """
-    block: Block = cursor.node
+    block = cursor.node
     reduction = reduction_of(block)
     if reduction is None or reduction.store.buffer != buffer_name or block.init:
         return cursor
@@ -146,9 +148,9 @@ def _with_spatial_selectors(cursor: Cursor, buffer_name: str) -> Cursor:
     return find_block(points, block=block.name)
 
 
-def _required_reduction(cursor: Cursor, element: WrittenElement) -> Reduction | None:
+def _required_reduction(cursor: Cursor[Block], element: WrittenElement) -> Reduction | None:
     """Return the reduction whose identity initializes the cache, or None if the block initializes it."""
-    block: Block = cursor.node
+    block = cursor.node
     is_reducing = any(iterator.kind == "R" for iterator in block.iters)
     buffer = element.store.buffer
     if is_initializing(block, buffer) or (not is_reducing and is_assigning(block, buffer)):
@@ -165,7 +167,7 @@ def _required_reduction(cursor: Cursor, element: WrittenElement) -> Reduction | 
     return reduction
 
 
-def _is_initialized_once(cursor: Cursor, element: WrittenElement) -> bool:
+def _is_initialized_once(cursor: Cursor[Block], element: WrittenElement) -> bool:
     """Return whether each loop outside of the reduction selects elements of the cache."""
     values = values_at(cursor)
     selecting = spatial_loops(replace(cursor.node, iters=element.points.iters), values)

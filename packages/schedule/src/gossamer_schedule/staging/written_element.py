@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from gossamer_ir.analysis.accesses.init_nests import conditions_of_init, vars_outside_init
 from gossamer_ir.core.build import index_var
 from gossamer_ir.core.conditions import conjuncts
-from gossamer_ir.nodes import Block, BlockIter, Expr, Load, Store, Var
+from gossamer_ir.nodes import Block, BlockIter, Expr, Load, Stmt, Store, Var
 from gossamer_ir.traversal.access_types import ACCESSES, ELEMENT_NODES
 from gossamer_ir.traversal.free_vars import free_vars
 from gossamer_ir.traversal.substitute import substitute
@@ -41,7 +41,7 @@ class WrittenElement(msgspec.Struct, frozen=True):
     points: IterationDomain
 
 
-def required_element(cursor: Cursor, buffer_name: str) -> WrittenElement:
+def required_element(cursor: Cursor[Block], buffer_name: str) -> WrittenElement:
     """Return the element that each point of a block writes, if all of them may be copied after its nest.
 
     Raises `.inner`, `.stores`, `.reads`, `.other_access`, `.element`, `.domain`, `.predicate` and
@@ -64,7 +64,7 @@ def required_element(cursor: Cursor, buffer_name: str) -> WrittenElement:
     return WrittenElement(store, IterationDomain(iters, conditions, tiles, existence))
 
 
-def _required_store(cursor: Cursor, buffer_name: str) -> Store:
+def _required_store(cursor: Cursor[Block], buffer_name: str) -> Store:
     stores = [
         item
         for item in addressable_stmts(cursor.node.body)
@@ -78,7 +78,7 @@ def _required_store(cursor: Cursor, buffer_name: str) -> Store:
     return stores[0]
 
 
-def _require_own_element(cursor: Cursor, store: Store) -> None:
+def _require_own_element(cursor: Cursor[Block], store: Store) -> None:
     """Refuse a block that accesses elements other than that of the store, the only one in the new buffer."""
     for node in walk(replace(cursor.node, reads=None, writes=None)):
         if not isinstance(node, ACCESSES) or node.buffer != store.buffer:
@@ -91,7 +91,7 @@ def _require_own_element(cursor: Cursor, store: Store) -> None:
             )
 
 
-def require_sole_user(cursor: Cursor, top: Cursor, buffer_name: str) -> None:
+def require_sole_user(cursor: Cursor[Block], top: Cursor[Stmt], buffer_name: str) -> None:
     """Refuse a buffer that the loop at `top` uses outside of the block at a cursor.
 
     Raises `.other_access`.
@@ -108,7 +108,7 @@ def require_sole_user(cursor: Cursor, top: Cursor, buffer_name: str) -> None:
             )
 
 
-def _require_spatial(cursor: Cursor, iters: Sequence[BlockIter], *, store: Store) -> None:
+def _require_spatial(cursor: Cursor[Block], iters: Sequence[BlockIter], *, store: Store) -> None:
     for iterator in iters:
         if iterator.kind == "R":
             raise schedule_error(
@@ -150,7 +150,7 @@ def _required_conditions(
 def _conditions_around(nest: BlockNest) -> Iterator[Expr]:
     """Yield the conditions around a block that hold for the elements it visits, in terms of its iterators if
     these are bound to loops."""
-    block: Block = nest.block.node
+    block = nest.block.node
     values = {
         iterator.value.name: index_var(iterator.var)
         for iterator in block.iters
@@ -161,7 +161,7 @@ def _conditions_around(nest: BlockNest) -> Iterator[Expr]:
             yield substitute(part, values)
 
 
-def require_element_exists(cursor: Cursor, element: WrittenElement) -> None:
+def require_element_exists(cursor: Cursor[Block], element: WrittenElement) -> None:
     """Refuse a block that updates an element which may be out of bounds.
 
     The old value is loaded before the block runs. The element must therefore exist even if the reduction
@@ -186,7 +186,7 @@ def require_element_exists(cursor: Cursor, element: WrittenElement) -> None:
     )
 
 
-def _is_in_bounds(cursor: Cursor, element: WrittenElement) -> bool:
+def _is_in_bounds(cursor: Cursor[object], element: WrittenElement) -> bool:
     """Return whether the element is in bounds at all points of the iterators that select it."""
     store = element.store
     above = [parent for parent in cursor.parents if isinstance(parent, Block)]

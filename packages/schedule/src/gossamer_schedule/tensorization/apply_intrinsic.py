@@ -14,7 +14,7 @@ from gossamer_ir.core.conditions import conjunction, conjuncts
 from gossamer_ir.dependence.disjointness import disjointness, written_accesses
 from gossamer_ir.facts.fact_kinds import buffers_of_fact
 from gossamer_ir.interchange.records import Intrinsic
-from gossamer_ir.nodes import Block, Expr, For, If, Stmt, Store
+from gossamer_ir.nodes import Block, Expr, For, Function, If, Stmt, Store
 from gossamer_ir.traversal.buffer_definitions import all_buffers
 from gossamer_ir.traversal.buffer_uses import buffers_accessed
 from gossamer_ir.traversal.free_vars import free_vars
@@ -44,7 +44,7 @@ class StoreNest(msgspec.Struct, frozen=True):
     Loops with one iteration are left out.
     """
 
-    cursor: Cursor
+    cursor: Cursor[Block]
     name: str
     loops: tuple[For, ...]
     store: Store
@@ -52,7 +52,7 @@ class StoreNest(msgspec.Struct, frozen=True):
 
 
 def with_intrinsic(
-    root: Cursor,
+    root: Cursor[Function],
     loop_name: str,
     *,
     intrinsic: str,
@@ -91,10 +91,10 @@ def with_intrinsic(
     return Change(rewritten, (outer.name, *iters, *wrapped.init_names))
 
 
-def _required_nest(top: Cursor) -> StoreNest:
+def _required_nest(top: Cursor[For]) -> StoreNest:
     """Return the store in the loops from `top` down, or refuse a loop that contains anything else."""
     cursor = required_single_block(top)
-    block: Block = cursor.node
+    block = cursor.node
     loops = cursor.nest[len(top.nest) :]
     for loop in loops:
         if loop.kind not in ("serial", "unrolled") or integer_value(loop.start) != 0:
@@ -266,10 +266,12 @@ def _required_full_condition(nest: StoreNest) -> Expr | None:
         point.assume_loop(loop)
     conditions = for_all_iterations(nest.conditions, nest.loops, point=point)
     if conditions is None:
+        predicate = nest.cursor.node.predicate
+        assert predicate is not None, "without a predicate there is no condition"
         raise schedule_error(
             f"{nest.cursor.primitive}.predicate",
             f"The condition under which block '{nest.cursor.node.name}' runs in all iterations of loop "
-            f"'{nest.name}' is not known; its predicate is {text_of(nest.cursor.node.predicate)}.",
+            f"'{nest.name}' is not known; its predicate is {text_of(predicate)}.",
             place=nest.cursor.place,
         )
     return conjunction(*conditions)

@@ -35,7 +35,7 @@ class ParsedIntrinsic(msgspec.Struct, frozen=True):
 
 
 def find_intrinsic(
-    intrinsics: Sequence[Intrinsic], name: str, *, cursor: Cursor
+    intrinsics: Sequence[Intrinsic], name: str, *, cursor: Cursor[object]
 ) -> ParsedIntrinsic:
     """Return the intrinsic of a name; raises `.no_intrinsic` and `.intrinsic`."""
     candidates = [item for item in intrinsics if item.name == name]

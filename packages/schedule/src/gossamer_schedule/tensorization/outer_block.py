@@ -40,7 +40,7 @@ class Blockized(msgspec.Struct, frozen=True):
     init_names: tuple[str, ...]
 
 
-def required_single_block(top: Cursor) -> Cursor:
+def required_single_block(top: Cursor[For]) -> Cursor[Block]:
     """Return the cursor at the only block in a loop, if all else are loops around it; raises `.body`."""
     block = single_block(top.node.body)
     if block is None:
@@ -53,8 +53,8 @@ def required_single_block(top: Cursor) -> Cursor:
 
 
 def outer_block(
-    cursor: Cursor,
-    top: Cursor,
+    cursor: Cursor[Block],
+    top: Cursor[For],
     *,
     namer: Namer,
     instead: Callable[[For], tuple[Stmt, ...]] | None = None,
@@ -66,7 +66,7 @@ def outer_block(
 
     Raises `.mixed`, `.dependence` and `.not_proved`.
     """
-    block: Block = cursor.node
+    block = cursor.node
     around = _loops_around(cursor, top)
     require_unchanged_bounds([loop for loop, _ in around], cursor=top)
     init: tuple[Stmt, ...] = ()
@@ -94,7 +94,11 @@ def outer_block(
 
 
 def _moved_init(
-    cursor: Cursor, top: Cursor, around: Sequence[tuple[For, IteratorKind]], *, namer: Namer
+    cursor: Cursor[Block],
+    top: Cursor[For],
+    around: Sequence[tuple[For, IteratorKind]],
+    *,
+    namer: Namer,
 ) -> tuple[tuple[Stmt, ...], tuple[str, ...]]:
     """Return the init of the block as a nest for the outer block, and the new names; refuse it unless its
     effect stays the same."""
@@ -109,7 +113,7 @@ def _moved_init(
     return init, names
 
 
-def _runs_before(cursor: Cursor, around: Sequence[tuple[For, IteratorKind]]) -> bool:
+def _runs_before(cursor: Cursor[Block], around: Sequence[tuple[For, IteratorKind]]) -> bool:
     """Return whether the init runs before one of the loops around.
 
     It does if the loop feeds the reduction, or if its iterations may share an element.
@@ -120,7 +124,7 @@ def _runs_before(cursor: Cursor, around: Sequence[tuple[For, IteratorKind]]) -> 
 
 
 def _require_init(
-    cursor: Cursor, init: tuple[Stmt, ...], around: Sequence[tuple[For, IteratorKind]]
+    cursor: Cursor[Block], init: tuple[Stmt, ...], around: Sequence[tuple[For, IteratorKind]]
 ) -> None:
     """Refuse an init whose elements depend on a reduction loop: the outer block runs it before that loop."""
     for loop, kind in around:
@@ -132,7 +136,7 @@ def _require_init(
             )
 
 
-def _loops_around(cursor: Cursor, top: Cursor) -> list[tuple[For, IteratorKind]]:
+def _loops_around(cursor: Cursor[Block], top: Cursor[For]) -> list[tuple[For, IteratorKind]]:
     """Return the loops around `top` that its nest depends on, each with the kind of iterator it feeds."""
     values = values_at(cursor)
     reducing, selecting = reduction_loops(cursor.node, values), spatial_loops(cursor.node, values)

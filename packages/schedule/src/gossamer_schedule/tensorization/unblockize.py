@@ -18,14 +18,14 @@ from gossamer_schedule.nests.init_nest import init_nest, required_init_nest
 from gossamer_schedule.predicates.block_predicates import conjunction_with_inner
 
 
-def without_outer_blocks(cursor: Cursor) -> Cursor:
+def without_outer_blocks(cursor: Cursor[Block]) -> Cursor[Block]:
     """Return the innermost of nested blocks, with the enclosing blocks that `blockize` creates removed.
 
     The block at the cursor itself is returned unless it consists of loops around one block.
 
     Raises `.dependence` if the init of an enclosing block depends on a reduction.
     """
-    outer: Block = cursor.node
+    outer = cursor.node
     inner = single_block(outer.body)
     if inner is None:
         return cursor
@@ -45,7 +45,7 @@ def without_outer_blocks(cursor: Cursor) -> Cursor:
     return without_outer_blocks(find_block(changed, block=inner.name))
 
 
-def _with_outer_init(cursor: Cursor, outer: Block, inner: Block) -> Block | None:
+def _with_outer_init(cursor: Cursor[object], outer: Block, inner: Block) -> Block | None:
     """Return the inner block with the outer block's init, if `blockize` would produce it."""
     init_block = single_block(outer.init)
     iters = iters_of_init(inner)

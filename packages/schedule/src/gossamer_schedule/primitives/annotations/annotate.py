@@ -5,7 +5,7 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from gossamer_ir.core.annotations import ANNOTATIONS, without_annotation
-from gossamer_ir.nodes import STAGES
+from gossamer_ir.nodes import STAGES, Function
 from gossamer_schedule.cursor.cursor_at import Cursor
 from gossamer_schedule.cursor.find import find_named
 from gossamer_schedule.definition.change import Change
@@ -15,7 +15,12 @@ from gossamer_schedule.errors import schedule_error
 
 @primitive(stages=STAGES)
 def annotate(
-    root: Cursor, name: str, *, key: str, value: bool | int | str, function: str | None = None
+    root: Cursor[Function],
+    name: str,
+    *,
+    key: str,
+    value: bool | int | str,
+    function: str | None = None,
 ) -> Change:
     """Attach an annotation to a loop, block or iteration.
 

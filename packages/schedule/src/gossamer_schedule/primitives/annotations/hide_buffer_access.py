@@ -22,7 +22,7 @@ AccessKind: TypeAlias = Literal["read", "write"]
 
 @primitive(stages=LOOP_STAGES)
 def hide_buffer_access(
-    root: Cursor,
+    root: Cursor[Function],
     block: str,
     *,
     access: AccessKind,

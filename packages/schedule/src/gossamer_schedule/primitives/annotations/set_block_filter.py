@@ -5,6 +5,7 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from gossamer_ir.core.annotations import BLOCK_FILTER, without_annotation
+from gossamer_ir.nodes import Function
 from gossamer_ir.traversal.names import is_identifier
 from gossamer_schedule.cursor.cursor_at import Cursor
 from gossamer_schedule.cursor.requirements import LOOP_STAGES
@@ -14,7 +15,7 @@ from gossamer_schedule.errors import schedule_error
 
 
 @primitive(stages=LOOP_STAGES)
-def set_block_filter(root: Cursor, key: str, *, function: str | None = None) -> Change:
+def set_block_filter(root: Cursor[Function], key: str, *, function: str | None = None) -> Change:
     """Restrict look-ups to the blocks that have an annotation `key` (see `annotate`).
 
     From this step on, `get_blocks`, `get_child_blocks`, `get_producers` and `get_consumers` return only

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from gossamer_ir.nodes import Node, Store
+from gossamer_ir.nodes import Block, Function, Node, Store
 from gossamer_ir.traversal.buffer_uses import buffers_read_in
 from gossamer_ir.traversal.rewrite import rewrite_body
 from gossamer_ir.traversal.walk import collect
@@ -18,7 +18,7 @@ from gossamer_schedule.errors import listing, schedule_error
 
 @primitive(stages=LOOP_STAGES)
 def store_nontemporal(
-    root: Cursor, block: str, *, buffer: str, function: str | None = None
+    root: Cursor[Function], block: str, *, buffer: str, function: str | None = None
 ) -> Change:
     """Give the stores of a block to a buffer the hint that their elements will not be read soon.
 
@@ -53,7 +53,7 @@ def store_nontemporal(
     return Change(cursor.replace_with((replace(cursor.node, body=body),)), (block,))
 
 
-def _require_written(cursor: Cursor, buffer_name: str) -> None:
+def _require_written(cursor: Cursor[Block], buffer_name: str) -> None:
     stored = sorted({node.buffer for node in collect(Store, *cursor.node.body)})
     if buffer_name not in stored:
         raise schedule_error(
@@ -64,7 +64,7 @@ def _require_written(cursor: Cursor, buffer_name: str) -> None:
         )
 
 
-def _require_unread(cursor: Cursor, buffer_name: str) -> None:
+def _require_unread(cursor: Cursor[Block], buffer_name: str) -> None:
     if buffer_name in buffers_read_in(cursor.node.body):
         raise schedule_error(
             "store_nontemporal.read",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gossamer_ir.core.annotations import ANNOTATIONS, without_annotation
-from gossamer_ir.nodes import STAGES
+from gossamer_ir.nodes import STAGES, Function
 from gossamer_schedule.cursor.cursor_at import Cursor
 from gossamer_schedule.cursor.find import find_named
 from gossamer_schedule.definition.change import Change
@@ -12,7 +12,9 @@ from gossamer_schedule.errors import listing, schedule_error
 
 
 @primitive(stages=STAGES)
-def unannotate(root: Cursor, name: str, *, key: str, function: str | None = None) -> Change:
+def unannotate(
+    root: Cursor[Function], name: str, *, key: str, function: str | None = None
+) -> Change:
     """Remove the annotation `key` from a loop, block or iteration. The result's name is `name`.
 
     Raises `ScheduleError` with a code `schedule.unannotate.*`:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from gossamer_ir.core.annotations import BLOCK_FILTER, without_annotation
+from gossamer_ir.nodes import Function
 from gossamer_schedule.cursor.cursor_at import Cursor
 from gossamer_schedule.cursor.requirements import LOOP_STAGES
 from gossamer_schedule.definition.change import Change
@@ -11,7 +12,7 @@ from gossamer_schedule.errors import schedule_error
 
 
 @primitive(stages=LOOP_STAGES)
-def unset_block_filter(root: Cursor, *, function: str | None = None) -> Change:
+def unset_block_filter(root: Cursor[Function], *, function: str | None = None) -> Change:
     """Remove the filter of `set_block_filter`: look-ups return all blocks again. The result has no names.
 
     Raises `ScheduleError` with a code `schedule.unset_block_filter.*`:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from gossamer_ir.nodes import Function
 from gossamer_ir.traversal.names import namer_of
 from gossamer_schedule.cursor.cursor_at import Cursor
 from gossamer_schedule.cursor.find import find_loop
@@ -12,7 +13,7 @@ from gossamer_schedule.tensorization.outer_block import outer_block, required_si
 
 
 @primitive(stages=LOOP_STAGES)
-def blockize(root: Cursor, loop: str, *, function: str | None = None) -> Change:
+def blockize(root: Cursor[Function], loop: str, *, function: str | None = None) -> Change:
     """Wrap a loop, which contains only loops around one block, in an outer block `<block>_o`.
 
     The outer block gets an iterator `v<loop>` for each enclosing loop on which its contents depend, and the

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from gossamer_ir.analysis.accesses.init_nests import reduction_loops
 from gossamer_ir.analysis.invariants import changing_buffers
 from gossamer_ir.core.statement_kinds import effects_of
-from gossamer_ir.nodes import Allocate, Block, Buffer, For, Function
+from gossamer_ir.nodes import Allocate, Block, Buffer, For, Function, Stmt
 from gossamer_ir.traversal.buffer_definitions import all_buffers, without_allocations
 from gossamer_ir.traversal.buffer_uses import (
     buffers_accessed,
@@ -40,7 +40,9 @@ from gossamer_schedule.regions.required import required_region
 
 
 @primitive(stages=LOOP_STAGES)
-def compute_at(root: Cursor, block: str, *, loop: str, function: str | None = None) -> Change:
+def compute_at(
+    root: Cursor[Function], block: str, *, loop: str, function: str | None = None
+) -> Change:
     """Move a producer block to the start of a loop's body, restricted to what one iteration reads.
 
     The block must be in loops of its own before the nest of `loop`, with one iterator bound to each of them.
@@ -103,12 +105,12 @@ def compute_at(root: Cursor, block: str, *, loop: str, function: str | None = No
     return Change(inside.replace_with((replace(inside.node, body=body),)), names)
 
 
-def _required_products(cursor: Cursor) -> frozenset[str]:
+def _required_products(cursor: Cursor[Block]) -> frozenset[str]:
     """Return the buffers that the block writes, or refuse a block that does not compute them from scratch.
 
     Several iterations of the target loop may compute an element, so doing it again must have no effect.
     """
-    block: Block = cursor.node
+    block = cursor.node
     produced = outer_writes((block,))
     if updates_old_values(block):
         raise schedule_error(
@@ -125,7 +127,7 @@ def _required_products(cursor: Cursor) -> frozenset[str]:
 
 
 def _require_no_other_use(
-    cursor: Cursor, target: Cursor, *, own_loops: Sequence[For], produced: Set[str]
+    cursor: Cursor[Block], target: Cursor[For], *, own_loops: Sequence[For], produced: Set[str]
 ) -> None:
     """Refuse uses of the buffers that the block writes, except by the block and the target loop's body.
 
@@ -149,7 +151,7 @@ def _require_no_other_use(
         )
 
 
-def _buffers_read_before_loop(cursor: Cursor, target: Cursor) -> frozenset[str]:
+def _buffers_read_before_loop(cursor: Cursor[Block], target: Cursor[For]) -> frozenset[str]:
     """Return the buffers that determine where the init of a block runs, if it runs before the loop."""
     around = {loop.var for loop in (*target.loops_in_block, target.node)}
     # Only a block whose reduction contains the loop has its init before it.
@@ -161,7 +163,9 @@ def _buffers_read_before_loop(cursor: Cursor, target: Cursor) -> frozenset[str]:
     )
 
 
-def _require_no_write_between(cursor: Cursor, top: Cursor, *, own_loops: Sequence[For]) -> None:
+def _require_no_write_between(
+    cursor: Cursor[Block], top: Cursor[Stmt], *, own_loops: Sequence[For]
+) -> None:
     """Refuse to move the block past a write of a buffer that it reads."""
     moving = cursor.up(len(own_loops))
     # The whole nest at `top` counts: the block now runs between its iterations.
@@ -175,7 +179,7 @@ def _require_no_write_between(cursor: Cursor, top: Cursor, *, own_loops: Sequenc
 
 
 def _require_own_updates(
-    cursor: Cursor, top: Cursor, target: Cursor, *, produced: Set[str]
+    cursor: Cursor[Block], top: Cursor[Stmt], target: Cursor[For], *, produced: Set[str]
 ) -> None:
     """Refuse a loop that updates elements of the block's buffers if another iteration may use the same ones.
 

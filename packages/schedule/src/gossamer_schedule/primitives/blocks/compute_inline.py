@@ -5,7 +5,7 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from gossamer_ir.core.expression_kinds import has_lanes
-from gossamer_ir.nodes import Function, Load, Store
+from gossamer_ir.nodes import Block, Function, Load, Store
 from gossamer_ir.traversal.access_types import BUFFER_NODES
 from gossamer_ir.traversal.buffer_uses import buffers_accessed, outer_writes
 from gossamer_ir.traversal.walk import collect
@@ -30,7 +30,7 @@ from gossamer_schedule.nests.block_nest import loop_nest
 
 
 @primitive(stages=LOOP_STAGES)
-def compute_inline(root: Cursor, block: str, *, function: str | None = None) -> Change:
+def compute_inline(root: Cursor[Function], block: str, *, function: str | None = None) -> Change:
     """Replace each load of a block's result by the expression that the block stores, and remove the block.
 
     The buffer of the result is removed, too. If it cannot be proved that the block computes a loaded element,
@@ -88,7 +88,7 @@ def compute_inline(root: Cursor, block: str, *, function: str | None = None) -> 
     return Change(root.with_function(without_buffer(inlined, store.buffer)), ())
 
 
-def _require_unchanged_inputs(cursor: Cursor) -> None:
+def _require_unchanged_inputs(cursor: Cursor[Block]) -> None:
     """Refuse a block if a buffer that it reads is written later, since it is then read later."""
     nest = own_nest(cursor)
     changed = buffers_accessed(cursor.node) & outer_writes(nest.body[nest.index + 1 :])
@@ -120,7 +120,7 @@ def _require_only_loads(function: Function, store: Store) -> None:
             )
 
 
-def _require_uses_after(cursor: Cursor, store: Store) -> None:
+def _require_uses_after(cursor: Cursor[Block], store: Store) -> None:
     """Refuse uses of the buffer that do not follow the block in the same body, each time that it runs."""
     nest = own_nest(cursor)
     # A use before the block sees values from an earlier run, or none.

@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from gossamer_ir.analysis.invariants import buffers_written_in, changing_buffers
 from gossamer_ir.core.conditions import conjuncts
-from gossamer_ir.nodes import Block, Expr, For, IfThenElse, Select, Stmt, Store
+from gossamer_ir.nodes import Block, Expr, For, Function, IfThenElse, Select, Stmt, Store
 from gossamer_ir.traversal.access_types import READS
 from gossamer_ir.traversal.buffer_uses import buffers_accessed
 from gossamer_ir.traversal.names import namer_of
@@ -28,7 +28,7 @@ from gossamer_schedule.predicates.loop_bounds import loop_bound_of, shortened_lo
 
 @primitive(stages=LOOP_STAGES)
 def decompose_padding(
-    root: Cursor, block: str, *, loop: str, function: str | None = None
+    root: Cursor[Function], block: str, *, loop: str, function: str | None = None
 ) -> Change:
     """Split a block that stores `if_then_else(inside, value, padding)` into a fill and a store of the value.
 
@@ -96,14 +96,14 @@ class _PaddedStore(msgspec.Struct, frozen=True):
 
 
 # Other expressions: refused.
-def _required_padded_store(cursor: Cursor) -> _PaddedStore:
+def _required_padded_store(cursor: Cursor[Block]) -> _PaddedStore:
     """Return the parts of the padded store; refuse other blocks.
 
     The fill replaces an init and runs before the whole loop. Elements that a padding reads may have
     other values there. If several points of a reduction stored to one element, the last one might store the
     padding.
     """
-    block: Block = cursor.node
+    block = cursor.node
     match block.body:
         case (Store(value=IfThenElse() | Select() as choice, predicate=None) as store,) if (
             not block.init
@@ -159,7 +159,7 @@ def _require_unchanged_conditions(nest: BlockNest, padded: _PaddedStore) -> None
 
 def _interior_nest(nest: BlockNest, padded: _PaddedStore) -> Stmt:
     """Return the nest that stores the value, its loops shortened to the bounds that the condition gives."""
-    block: Block = nest.block.node
+    block = nest.block.node
     loops = _own_loops(nest)
     parts = [(part, loop_bound_of(part, block, loops)) for part in conjuncts(padded.inside)]
     remaining = [part for part, bound in parts if bound is None]
@@ -172,7 +172,7 @@ def _interior_nest(nest: BlockNest, padded: _PaddedStore) -> Stmt:
     return _with_stmt(nest, nest.block.up(len(loops)), interior)
 
 
-def _with_stmt(nest: BlockNest, replaced_at: Cursor, stmt: Stmt) -> Stmt:
+def _with_stmt(nest: BlockNest, replaced_at: Cursor[object], stmt: Stmt) -> Stmt:
     """Return the outermost loop of a nest with the statement at a cursor replaced."""
     for step in reversed(replaced_at.steps_from(nest.top)):
         body = (*step.earlier, stmt, *step.body[step.index + 1 :])

@@ -11,7 +11,7 @@ from gossamer_ir.analysis.accesses.init_nests import LoopOrCondition, reduction_
 from gossamer_ir.analysis.bounds.loops_by_name import loops_within
 from gossamer_ir.dependence.access_forms import AccessForm, access_forms
 from gossamer_ir.dependence.disjointness import disjointness
-from gossamer_ir.nodes import Expr, For
+from gossamer_ir.nodes import Block, Expr, For, Function
 from gossamer_ir.traversal.buffer_uses import buffers_accessed, outer_writes
 from gossamer_ir.traversal.names import namer_of
 from gossamer_schedule.cursor.cursor_at import Cursor, function_with_replaced
@@ -34,7 +34,7 @@ from gossamer_schedule.staging.cache_checks import require_allocated_outside
 
 @primitive(stages=LOOP_STAGES)
 def decompose_reduction(
-    root: Cursor, block: str, *, loop: str, function: str | None = None
+    root: Cursor[Function], block: str, *, loop: str, function: str | None = None
 ) -> Change:
     """Move the `init` of a block into a new block `<block>_init`, directly before a loop around the block.
 
@@ -96,7 +96,7 @@ def decompose_reduction(
     return Change(root.with_function(changed), names)
 
 
-def _require_init(cursor: Cursor) -> None:
+def _require_init(cursor: Cursor[Block]) -> None:
     """Refuse a block without an init: it may go on from values in the buffer, which a new init would
     overwrite."""
     if not cursor.node.init:
@@ -107,7 +107,7 @@ def _require_init(cursor: Cursor) -> None:
         )
 
 
-def _require_outside_reduction(cursor: Cursor, top: Cursor) -> None:
+def _require_outside_reduction(cursor: Cursor[Block], top: Cursor[For]) -> None:
     """Refuse a loop inside a reduction loop, or inside one whose iterations may initialize one element.
 
     The new block would run in each iteration of that loop, and discard what earlier ones have reduced.
@@ -185,7 +185,7 @@ def _may_leave(
     )
 
 
-def _require_independent_inits(cursor: Cursor, top: Cursor) -> None:
+def _require_independent_inits(cursor: Cursor[Block], top: Cursor[For]) -> None:
     """Refuse an init that shares buffers with the init of an earlier block that runs before the same loop.
 
     The new block runs before the loop, and so before the inits that still run with it.

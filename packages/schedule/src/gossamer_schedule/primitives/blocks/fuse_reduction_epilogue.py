@@ -10,7 +10,7 @@ from gossamer_ir.core.build import index_var
 from gossamer_ir.core.dtypes import DType
 from gossamer_ir.core.expression_kinds import dtype_of
 from gossamer_ir.dependence.access_forms import buffers_with_aliasing_indices
-from gossamer_ir.nodes import Binary, Block, Expr, Load, Stmt, Store
+from gossamer_ir.nodes import Binary, Block, Expr, For, Function, Load, Stmt, Store
 from gossamer_ir.traversal.buffer_uses import buffers_accessed, buffers_named, outer_writes
 from gossamer_ir.traversal.free_vars import free_vars
 from gossamer_ir.traversal.substitute import resolve
@@ -33,7 +33,7 @@ from gossamer_schedule.staging.redirected_accesses import with_redirected_access
 
 @primitive(stages=LOOP_STAGES)
 def fuse_reduction_epilogue(
-    root: Cursor, block: str, *, epilogue: str, function: str | None = None
+    root: Cursor[Function], block: str, *, epilogue: str, function: str | None = None
 ) -> Change:
     """Fold an epilogue, such as the addition of a bias, into the initial value of a reduction.
 
@@ -100,9 +100,9 @@ def fuse_reduction_epilogue(
     )
 
 
-def _required_reduction(cursor: Cursor) -> tuple[Reduction, Expr]:
+def _required_reduction(cursor: Cursor[Block]) -> tuple[Reduction, Expr]:
     """Return the reduction that a block computes, and its initial value."""
-    block: Block = cursor.node
+    block = cursor.node
     reduction = reduction_of(block)
     init = block.init[0] if len(block.init) == 1 else None
     spatial = [iterator.var for iterator in block.iters if iterator.kind == "S"]
@@ -124,7 +124,9 @@ def _required_reduction(cursor: Cursor) -> tuple[Reduction, Expr]:
     return reduction, init.value
 
 
-def _required_nests(cursor: Cursor, epilogue_cursor: Cursor) -> tuple[Cursor, Cursor]:
+def _required_nests(
+    cursor: Cursor[Block], epilogue_cursor: Cursor[Block]
+) -> tuple[Cursor[For], Cursor[For]]:
     """Return the cursors at the nests of the reduction and of the epilogue, which follow in one body."""
     epilogue_nest = own_nest(epilogue_cursor)
     top = nest_beside(cursor, epilogue_nest)
@@ -146,9 +148,9 @@ def _required_nests(cursor: Cursor, epilogue_cursor: Cursor) -> tuple[Cursor, Cu
 
 
 def _require_no_conflict(
-    cursor: Cursor,
-    epilogue_cursor: Cursor,
-    nests: tuple[Cursor, Cursor],
+    cursor: Cursor[Block],
+    epilogue_cursor: Cursor[Block],
+    nests: tuple[Cursor[Stmt], Cursor[Stmt]],
     epilogue: Epilogue,
     *,
     result: str,
@@ -175,9 +177,9 @@ def _require_no_conflict(
 
 
 def _require_same_elements(
-    cursor: Cursor,
-    epilogue_cursor: Cursor,
-    nests: tuple[Cursor, Cursor],
+    cursor: Cursor[Block],
+    epilogue_cursor: Cursor[Block],
+    nests: tuple[Cursor[object], Cursor[object]],
     epilogue: Epilogue,
     *,
     result: str,

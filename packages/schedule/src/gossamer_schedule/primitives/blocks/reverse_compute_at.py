@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from gossamer_ir.core.build import index_var, integer_value
 from gossamer_ir.dependence.access_forms import AccessForm, access_forms
 from gossamer_ir.errors import ScheduleError
-from gossamer_ir.nodes import Block, For, Stmt, Store
+from gossamer_ir.nodes import Block, For, Function, Stmt, Store
 from gossamer_ir.traversal.buffer_uses import buffers_accessed, outer_writes
 from gossamer_schedule.cursor.cursor_at import Cursor, addressable_stmts
 from gossamer_schedule.cursor.find import find_block, find_loop
@@ -37,7 +37,7 @@ from gossamer_schedule.regions.produced import ProducedRange
 
 @primitive(stages=LOOP_STAGES)
 def reverse_compute_at(
-    root: Cursor, block: str, *, loop: str, function: str | None = None
+    root: Cursor[Function], block: str, *, loop: str, function: str | None = None
 ) -> Change:
     """Move a consumer block to the end of a loop's body, restricted to what one iteration produces.
 
@@ -116,9 +116,9 @@ def reverse_compute_at(
     return Change(changed, names)
 
 
-def _require_own_elements(cursor: Cursor) -> None:
+def _require_own_elements(cursor: Cursor[Block]) -> None:
     """Refuse a block unless each of its points, or each of its reductions, has an element of its own."""
-    block: Block = cursor.node
+    block = cursor.node
     is_reducing = block.init or any(iterator.kind == "R" for iterator in block.iters)
     stores = [stmt for stmt in addressable_stmts(block.body) if isinstance(stmt, Store)]
     if is_recurrence(block) or (is_reducing and not _are_own_values(cursor, stores)):
@@ -130,7 +130,7 @@ def _require_own_elements(cursor: Cursor) -> None:
         )
 
 
-def _are_own_values(cursor: Cursor, stores: Sequence[Store]) -> bool:
+def _are_own_values(cursor: Cursor[Block], stores: Sequence[Store]) -> bool:
     """Return whether each spatial point of a block that reduces stores to an element of its own."""
     # Imported late: blocks that copy a result do not reduce.
     from gossamer_schedule.legality.stored_values import is_own_value
@@ -142,7 +142,9 @@ def _are_own_values(cursor: Cursor, stores: Sequence[Store]) -> bool:
     )
 
 
-def _required_shared_buffers(cursor: Cursor, top: Cursor, *, own_loops: Sequence[For]) -> Set[str]:
+def _required_shared_buffers(
+    cursor: Cursor[Block], top: Cursor[Stmt], *, own_loops: Sequence[For]
+) -> Set[str]:
     """Refuse to move the block past conflicting accesses between the nest and the block.
 
     Return the buffers that the block writes and the nest uses, too.
@@ -162,7 +164,7 @@ def _conflict_error(block_name: str, buffers: Set[str]) -> ScheduleError:
 
 
 def _required_producers(
-    cursor: Cursor, top: Cursor, *, target: Cursor
+    cursor: Cursor[Block], top: Cursor[Stmt], *, target: Cursor[For]
 ) -> dict[str, list[AccessForm]]:
     """Return the stores in the loop to each buffer that the block reads and the nest writes.
 
@@ -185,13 +187,15 @@ def _required_producers(
     return produced
 
 
-def _stores_to(body: tuple[Stmt, ...], buffers: Set[str], cursor: Cursor) -> list[AccessForm]:
+def _stores_to(
+    body: tuple[Stmt, ...], buffers: Set[str], cursor: Cursor[object]
+) -> list[AccessForm]:
     accesses = access_forms(body, buffers, values=values_at(cursor), function=cursor.function)
     return [access for access in accesses if access.is_store]
 
 
 def _require_same_order(
-    cursor: Cursor,
+    cursor: Cursor[Block],
     own_loops: Sequence[For],
     path: Sequence[For],
     *,
@@ -202,7 +206,7 @@ def _require_same_order(
     The order does not change if only one loop of the path has several iterations, and selects ranges of the
     outermost loop of the block.
     """
-    block: Block = cursor.node
+    block = cursor.node
     selected = {
         iterator.value
         for iterator in block.iters

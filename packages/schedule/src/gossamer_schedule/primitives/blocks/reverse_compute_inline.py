@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from msgspec.structs import replace
 
 from gossamer_ir.core.conditions import conjunction, conjuncts, short_circuit_conjunction
-from gossamer_ir.nodes import Block, Expr, Load, Store, Var
+from gossamer_ir.nodes import Block, Expr, Function, Load, Store, Var
 from gossamer_ir.traversal.access_types import READS
 from gossamer_ir.traversal.buffer_definitions import all_buffers
 from gossamer_ir.traversal.buffer_uses import buffers_accessed, buffers_named
@@ -37,7 +37,9 @@ from gossamer_schedule.nests.block_nest import loop_nest
 
 
 @primitive(stages=LOOP_STAGES)
-def reverse_compute_inline(root: Cursor, block: str, *, function: str | None = None) -> Change:
+def reverse_compute_inline(
+    root: Cursor[Function], block: str, *, function: str | None = None
+) -> Change:
     """Inline a consumer block into the block that produces what it reads, and remove the consumer.
 
     The producer then stores the result of the consumer. The buffer between the blocks is removed, too. The
@@ -97,10 +99,10 @@ def reverse_compute_inline(root: Cursor, block: str, *, function: str | None = N
 
 
 # Other expressions: refused.
-def _required_own_load(cursor: Cursor, store: Store) -> Load:
+def _required_own_load(cursor: Cursor[Block], store: Store) -> Load:
     """Return the only load from an allocated buffer that the block indexes by all of its iterators."""
     allocated = {buffer.name for buffer in all_buffers(cursor.function) if buffer.handle is None}
-    block: Block = cursor.node
+    block = cursor.node
     all_loads = [load for load in collect(Load, block) if load.buffer in allocated]
     loads = {load for load in collect(Load, store) if load.buffer in allocated}
     iterator_vars = sorted(iterator.var for iterator in block.iters)
@@ -116,7 +118,7 @@ def _required_own_load(cursor: Cursor, store: Store) -> Load:
     )
 
 
-def _require_no_conflict(cursor: Cursor, producer: Cursor, *, between: str) -> None:
+def _require_no_conflict(cursor: Cursor[Block], producer: Cursor[Block], *, between: str) -> None:
     """Refuse a block that is not in a nest of its own after that of the producer, or conflicts in between.
 
     No other statement may use the buffer `between` the blocks.
@@ -142,7 +144,7 @@ def _require_no_conflict(cursor: Cursor, producer: Cursor, *, between: str) -> N
         )
 
 
-def _depends_on_value(cursor: Cursor, store: Store, load: Load) -> bool:
+def _depends_on_value(cursor: Cursor[Block], store: Store, load: Load) -> bool:
     """Return whether the loaded value determines if and where the block stores, or what else it reads.
 
     The producer must then store each element only once: the consumer never sees values that are overwritten
@@ -153,7 +155,9 @@ def _depends_on_value(cursor: Cursor, store: Store, load: Load) -> bool:
     return bool(collect(Load, *selectors)) and load.buffer in buffers_accessed(*selectors)
 
 
-def _require_produced(cursor: Cursor, producer: Cursor, load: Load, *, produced: Store) -> None:
+def _require_produced(
+    cursor: Cursor[Block], producer: Cursor[Block], load: Load, *, produced: Store
+) -> None:
     """Refuse loads of elements that may be left from an earlier iteration of a loop around both blocks."""
     if not may_keep_values(producer.up(len(producer.nest)), load.buffer):
         return
@@ -170,7 +174,7 @@ def _require_produced(cursor: Cursor, producer: Cursor, load: Load, *, produced:
 
 
 def _fused_producer(
-    cursor: Cursor, producer: Cursor, store: Store, load: Load, *, produced: Store
+    cursor: Cursor[Block], producer: Cursor[Block], store: Store, load: Load, *, produced: Store
 ) -> Block:
     """Return the producer, which stores the result of the consumer instead of its own."""
     iters = [at.name for at in load.indices if isinstance(at, Var)]
@@ -181,7 +185,7 @@ def _fused_producer(
         _unproved_conditions(cursor, producer, load, value=produced.value, point=point)
     )
     _require_no_vectorized_loop(producer, conditions)
-    block: Block = producer.node
+    block = producer.node
     predicate = _extended_predicate(block, conditions)
     # Declared regions are those of the old store; without them, they follow from the body.
     return replace(block, body=(inlined,), predicate=predicate, reads=None, writes=None)
@@ -202,7 +206,12 @@ def _expr_at_point(expr: Expr, load: Load, *, value: Expr, point: Mapping[str, E
 
 
 def _unproved_conditions(
-    cursor: Cursor, producer: Cursor, load: Load, *, value: Expr, point: Mapping[str, Expr]
+    cursor: Cursor[Block],
+    producer: Cursor[Block],
+    load: Load,
+    *,
+    value: Expr,
+    point: Mapping[str, Expr],
 ) -> Iterator[Expr]:
     """Yield the unproved conditions under which the consumer reads the element that a point produces."""
     producer_point = point_in_block(producer)
@@ -218,7 +227,7 @@ def _unproved_conditions(
             yield part
 
 
-def _require_no_vectorized_loop(producer: Cursor, conditions: Sequence[Expr]) -> None:
+def _require_no_vectorized_loop(producer: Cursor[Block], conditions: Sequence[Expr]) -> None:
     """Refuse new conditions in a vectorized loop: they are not the predicate of its lanes."""
     for loop in producer.loops:
         if conditions and loop.kind == "vectorized":

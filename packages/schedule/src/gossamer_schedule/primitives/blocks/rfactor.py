@@ -10,7 +10,7 @@ from gossamer_ir.analysis.accesses.init_nests import reduction_loops, spatial_lo
 from gossamer_ir.analysis.bounds.loops_by_name import loops_of
 from gossamer_ir.analysis.invariants import is_constant
 from gossamer_ir.core.build import integer_value
-from gossamer_ir.nodes import AnyBuffer, Block, Load, Stmt
+from gossamer_ir.nodes import AnyBuffer, Block, For, Function, Load, Stmt
 from gossamer_ir.traversal.buffer_uses import buffers_accessed, outer_writes
 from gossamer_ir.traversal.free_vars import free_vars
 from gossamer_ir.traversal.names import namer_of
@@ -47,7 +47,9 @@ from gossamer_schedule.tensorization.outer_block import required_single_block
 
 
 @primitive(stages=LOOP_STAGES)
-def rfactor(root: Cursor, loop: str, *, axis: int = 0, function: str | None = None) -> Change:
+def rfactor(
+    root: Cursor[Function], loop: str, *, axis: int = 0, function: str | None = None
+) -> Change:
     """Factor a reduction: each iteration of a loop computes a partial result; another block combines them.
 
     The new buffer `<buffer>_rf` has one more dimension than the buffer that the block writes, at `axis`,
@@ -124,7 +126,7 @@ def rfactor(root: Cursor, loop: str, *, axis: int = 0, function: str | None = No
 
 
 def _required_reduction(
-    cursor: Cursor, top: Cursor, *, axis: int
+    cursor: Cursor[Block], top: Cursor[For], *, axis: int
 ) -> tuple[TermReduction, WrittenElement]:
     """Return the reduction of a block, and the first element that it updates."""
     _require_kind(top)
@@ -138,7 +140,7 @@ def _required_reduction(
     return reduction, element
 
 
-def _required_results(root: Cursor, reduction: TermReduction) -> list[AnyBuffer]:
+def _required_results(root: Cursor[Function], reduction: TermReduction) -> list[AnyBuffer]:
     """Return the buffers that a reduction updates, whose sizes must be constant."""
     results = [find_buffer(root, buffer=term.buffer) for term in reduction.terms]
     for buffer in results:
@@ -146,7 +148,7 @@ def _required_results(root: Cursor, reduction: TermReduction) -> list[AnyBuffer]
     return results
 
 
-def _require_kind(top: Cursor) -> None:
+def _require_kind(top: Cursor[For]) -> None:
     """Refuse a loop of another kind: it is legal for a reduction loop, and this one becomes spatial."""
     if top.node.kind not in ("serial", "unrolled"):
         raise schedule_error(
@@ -157,7 +159,7 @@ def _require_kind(top: Cursor) -> None:
         )
 
 
-def _require_reduction_loop(cursor: Cursor, top: Cursor) -> None:
+def _require_reduction_loop(cursor: Cursor[Block], top: Cursor[For]) -> None:
     """Refuse a loop unless it feeds only reduction iterators, and so do all loops that feed the same ones."""
     loop, values = top.node.var, values_at(cursor)
     spatial = spatial_loops(cursor.node, values)
@@ -185,7 +187,7 @@ def _require_reduction_loop(cursor: Cursor, top: Cursor) -> None:
     _require_own_iters(cursor, top, others=spatial | (loops_of(cursor.function).keys() - inside))
 
 
-def _require_own_iters(cursor: Cursor, top: Cursor, *, others: Set[str]) -> None:
+def _require_own_iters(cursor: Cursor[Block], top: Cursor[For], *, others: Set[str]) -> None:
     """Refuse a loop that determines an iterator together with one of the `others`."""
     loop = top.node.var
     fed = fed_iters(cursor.node, loop)
@@ -203,7 +205,7 @@ def _require_own_iters(cursor: Cursor, top: Cursor, *, others: Set[str]) -> None
         )
 
 
-def _require_extent(top: Cursor) -> None:
+def _require_extent(top: Cursor[For]) -> None:
     """Refuse a loop whose iterations cannot be the indices of a dimension.
 
     The function allocates the partial results, one for each iteration, so their number must be known before
@@ -223,7 +225,7 @@ def _require_extent(top: Cursor) -> None:
         )
 
 
-def _required_reducer(cursor: Cursor) -> TermReduction:
+def _required_reducer(cursor: Cursor[Block]) -> TermReduction:
     """Return the reduction of the block; refuse a block that is not a reduction.
 
     Partial results start at the identity of the reducer and are combined by its operation.
@@ -238,7 +240,7 @@ def _required_reducer(cursor: Cursor) -> TermReduction:
     return reduction
 
 
-def _required_first_element(cursor: Cursor, reduction: TermReduction) -> WrittenElement:
+def _required_first_element(cursor: Cursor[Block], reduction: TermReduction) -> WrittenElement:
     """Return the first element that the block updates; its iterators select the others, too.
 
     Refuse the block unless different points select different elements.
@@ -274,7 +276,9 @@ def _required_first_element(cursor: Cursor, reduction: TermReduction) -> Written
     return elements[0]
 
 
-def _require_parts_initialized_once(cursor: Cursor, top: Cursor, element: WrittenElement) -> None:
+def _require_parts_initialized_once(
+    cursor: Cursor[Block], top: Cursor[For], element: WrittenElement
+) -> None:
     """Refuse a nest in which partial results may be initialized more than once.
 
     Their init runs outside the remaining reduction loops, so each loop there must select an element.
@@ -299,7 +303,7 @@ def _require_parts_initialized_once(cursor: Cursor, top: Cursor, element: Writte
 
 def _combination_nest(
     nest: BlockNest,
-    cursor: Cursor,
+    cursor: Cursor[Block],
     element: WrittenElement,
     *,
     reduction: TermReduction,

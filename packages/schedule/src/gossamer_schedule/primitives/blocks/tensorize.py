@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from gossamer_ir.interchange.records import Intrinsic
+from gossamer_ir.nodes import Function
 from gossamer_schedule.cursor.cursor_at import Cursor
 from gossamer_schedule.cursor.requirements import LOOP_STAGES
 from gossamer_schedule.definition.change import Change
@@ -14,7 +15,7 @@ from gossamer_schedule.tensorization.apply_intrinsic import with_intrinsic
 
 @primitive(stages=LOOP_STAGES)
 def tensorize(
-    root: Cursor,
+    root: Cursor[Function],
     loop: str,
     *,
     intrinsic: str,

@@ -12,7 +12,7 @@ from gossamer_ir.core.build import integer_value
 from gossamer_ir.core.conditions import conjuncts
 from gossamer_ir.core.expression_kinds import dtype_of
 from gossamer_ir.core.statement_kinds import effects_of
-from gossamer_ir.nodes import Block, Buffer, Expr, Load, Node, Ramp, Scope, Stmt, Store
+from gossamer_ir.nodes import Block, Buffer, Expr, Function, Load, Node, Ramp, Scope, Stmt, Store
 from gossamer_ir.traversal.access_types import ELEMENT_ACCESSES, READS
 from gossamer_ir.traversal.free_vars import free_vars
 from gossamer_ir.traversal.names import bound_vars, namer_of
@@ -37,7 +37,7 @@ from gossamer_schedule.staging.loads import HEADERS, evaluation_condition
 
 @primitive(stages=LOOP_STAGES)
 def cache_index(
-    root: Cursor,
+    root: Cursor[Function],
     block: str,
     *,
     scope: Scope,
@@ -100,9 +100,9 @@ def cache_index(
     return Change(root, tuple(names))
 
 
-def _required_lookups(cursor: Cursor, buffer_name: str | None) -> list[Expr]:
+def _required_lookups(cursor: Cursor[Block], buffer_name: str | None) -> list[Expr]:
     """Return the lookups to cache, larger ones first, since these may contain others."""
-    block: Block = cursor.node
+    block = cursor.node
     varying = {
         iterator.var for iterator in block.iters if integer_value(iterator.domain.extent) != 1
     }
@@ -152,8 +152,8 @@ def _bound_vars(block: Block) -> set[str]:
 
 
 def _with_cached_lookup(
-    root: Cursor, block_name: str, lookup: Expr, *, scope: str
-) -> tuple[Cursor, tuple[str, ...]]:
+    root: Cursor[Function], block_name: str, lookup: Expr, *, scope: str
+) -> tuple[Cursor[Function], tuple[str, ...]]:
     """Return the cursor at the function with a lookup kept in a buffer, and the names of the buffer, its
     block and loops."""
     cursor = find_block(root, block=block_name)
@@ -179,7 +179,7 @@ def _with_cached_lookup(
     return rewritten, (cache.name, *names_of_nest(fill))
 
 
-def _required_domain(cursor: Cursor, lookup: Expr) -> IterationDomain:
+def _required_domain(cursor: Cursor[Block], lookup: Expr) -> IterationDomain:
     """Return the points at which a lookup is computed.
 
     Raises `.domain` and `.not_proved`.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from gossamer_ir.nodes import AnyBuffer, Block, Combine, Load, Scope, Stmt, Store
+from gossamer_ir.nodes import AnyBuffer, Block, Combine, Function, Load, Scope, Stmt, Store
 from gossamer_ir.traversal.access_types import BUFFER_NODES
 from gossamer_ir.traversal.buffer_uses import buffers_accessed
 from gossamer_ir.traversal.names import namer_of
@@ -32,7 +32,7 @@ from gossamer_schedule.staging.written_element import require_sole_user
 
 @primitive(stages=LOOP_STAGES)
 def cache_inplace(
-    root: Cursor, block: str, *, buffer: str, scope: Scope, function: str | None = None
+    root: Cursor[Function], block: str, *, buffer: str, scope: Scope, function: str | None = None
 ) -> Change:
     """Make a block that both reads and writes a buffer work on a copy of it, `<buffer>_<scope>`.
 
@@ -109,7 +109,7 @@ def cache_inplace(
     return Change(rewritten, names)
 
 
-def _required_elements(cursor: Cursor, old: AnyBuffer) -> tuple[ReadElements, ReadElements]:
+def _required_elements(cursor: Cursor[Block], old: AnyBuffer) -> tuple[ReadElements, ReadElements]:
     """Return the elements of a buffer that a block reads or writes, and those that it writes."""
     nest = loop_nest(cursor)
     require_allocated_outside(nest, old.name)
@@ -122,7 +122,7 @@ def _required_elements(cursor: Cursor, old: AnyBuffer) -> tuple[ReadElements, Re
 
 
 def _copy_nests(
-    cursor: Cursor,
+    cursor: Cursor[Block],
     elements: ReadElements,
     stored: ReadElements,
     *,
@@ -153,7 +153,7 @@ def _copy_nests(
 
 
 # Other statements: refused if they access the buffer.
-def _require_loads_and_stores(cursor: Cursor, buffer_name: str) -> None:
+def _require_loads_and_stores(cursor: Cursor[Block], buffer_name: str) -> None:
     """Refuse a block whose body does not both load from the buffer and store to it."""
     nodes = [node for node in walk(*cursor.node.body) if isinstance(node, (Load, Store, Combine))]
     is_read = any(isinstance(node, Load) and node.buffer == buffer_name for node in nodes)
@@ -173,7 +173,7 @@ def _require_loads_and_stores(cursor: Cursor, buffer_name: str) -> None:
 
 def _require_uses_in_body_only(nest: BlockNest, buffer_name: str) -> None:
     """Refuse accesses of the buffer in the nest other than loads and stores in the body of the block."""
-    block: Block = nest.block.node
+    block = nest.block.node
     if buffer_name in buffers_accessed(*block.init):
         raise schedule_error(
             "cache_inplace.init",

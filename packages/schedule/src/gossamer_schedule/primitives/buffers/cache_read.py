@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gossamer_ir.nodes import Scope
+from gossamer_ir.nodes import Function, Scope
 from gossamer_ir.traversal.names import namer_of
 from gossamer_schedule.cursor.cursor_at import Cursor
 from gossamer_schedule.cursor.requirements import LOOP_STAGES
@@ -16,7 +16,7 @@ from gossamer_schedule.staging.read_elements import require_stored, required_ele
 
 @primitive(stages=LOOP_STAGES)
 def cache_read(
-    root: Cursor, block: str, *, buffer: str, scope: Scope, function: str | None = None
+    root: Cursor[Function], block: str, *, buffer: str, scope: Scope, function: str | None = None
 ) -> Change:
     """Copy the elements that a block reads to a new buffer `<buffer>_<scope>`, and make it read the copies.
 

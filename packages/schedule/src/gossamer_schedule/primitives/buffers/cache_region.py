@@ -9,7 +9,19 @@ from msgspec.structs import replace
 from gossamer_ir.analysis.regions import regions_of
 from gossamer_ir.arith.affine import Affine, affine_of
 from gossamer_ir.core.build import ZERO, add, index_var
-from gossamer_ir.nodes import Allocate, AnyBuffer, BlockIter, Buffer, Compare, Expr, Range, Scope
+from gossamer_ir.nodes import (
+    Allocate,
+    AnyBuffer,
+    Block,
+    BlockIter,
+    Buffer,
+    Compare,
+    Expr,
+    For,
+    Function,
+    Range,
+    Scope,
+)
 from gossamer_ir.traversal.names import namer_of
 from gossamer_schedule.cursor.cursor_at import Cursor
 from gossamer_schedule.cursor.find import find_loop
@@ -30,7 +42,7 @@ from gossamer_schedule.staging.redirected_accesses import with_redirected_loads
 
 @primitive(stages=LOOP_STAGES)
 def cache_region(
-    root: Cursor,
+    root: Cursor[Function],
     block: str,
     *,
     buffer: str,
@@ -100,7 +112,7 @@ def cache_region(
     return Change(inside.replace_with((filled,)), (cache.name, *names_of_nest(copy)))
 
 
-def _required_plain(buffer: AnyBuffer, cursor: Cursor) -> Buffer:
+def _required_plain(buffer: AnyBuffer, cursor: Cursor[object]) -> Buffer:
     """Return the buffer, unless it has axes: then it may have slots without an element."""
     if isinstance(buffer, Buffer):
         return buffer
@@ -111,7 +123,7 @@ def _required_plain(buffer: AnyBuffer, cursor: Cursor) -> Buffer:
     )
 
 
-def _require_iterations(target: Cursor) -> None:
+def _require_iterations(target: Cursor[For]) -> None:
     """Refuse a loop whose iterations are lanes: they run together, and would share the copy."""
     if target.node.kind not in ("serial", "parallel", "unrolled"):
         raise schedule_error(
@@ -121,7 +133,7 @@ def _require_iterations(target: Cursor) -> None:
         )
 
 
-def _region(target: Cursor, buffer: Buffer) -> ReadElements:
+def _region(target: Cursor[For], buffer: Buffer) -> ReadElements:
     """Return the elements of the region that one iteration of a loop reads of a buffer, with an iterator for
     each dimension. A region may extend beyond the buffer, where nothing is copied."""
     tiles: dict[str, Range] = {}
@@ -140,7 +152,7 @@ def _region(target: Cursor, buffer: Buffer) -> ReadElements:
     return ReadElements((load,), IterationDomain(tuple(iters), tuple(conditions), tiles))
 
 
-def _ranges(target: Cursor, buffer: Buffer) -> Iterator[tuple[Range, Range]]:
+def _ranges(target: Cursor[Block | For], buffer: Buffer) -> Iterator[tuple[Range, Range]]:
     """Yield the range that one iteration of a loop reads along each dimension of a buffer, and this range
     clamped to the buffer."""
     body = target.node.body

@@ -10,7 +10,7 @@ from gossamer_ir.core.expression_kinds import dtype_of
 from gossamer_ir.core.statement_kinds import WRITES
 from gossamer_ir.dependence.disjointness import disjointness, written_accesses
 from gossamer_ir.errors import ScheduleError
-from gossamer_ir.nodes import Block, For, Load, Scope, Store
+from gossamer_ir.nodes import Block, For, Function, Load, Scope, Store
 from gossamer_ir.traversal.buffer_uses import buffers_accessed
 from gossamer_ir.traversal.free_vars import free_vars
 from gossamer_ir.traversal.names import namer_of
@@ -44,7 +44,7 @@ from gossamer_schedule.staging.written_element import (
 
 @primitive(stages=LOOP_STAGES)
 def cache_write(
-    root: Cursor, block: str, *, buffer: str, scope: Scope, function: str | None = None
+    root: Cursor[Function], block: str, *, buffer: str, scope: Scope, function: str | None = None
 ) -> Change:
     """Make a block write a new buffer `<buffer>_<scope>`, and copy the elements to the old one afterward.
 
@@ -129,7 +129,7 @@ def _copy_stmt(element: WrittenElement, buffer_name: str, *, to: str) -> Store:
     return Store(to, indices, Load(buffer_name, indices, dtype_of(element.store.value)))
 
 
-def _is_written_by_inner(cursor: Cursor, buffer_name: str) -> bool:
+def _is_written_by_inner(cursor: Cursor[Block], buffer_name: str) -> bool:
     """Return whether an inner block selects the element of the buffer that a block writes."""
     inside = [inner for inner in addressable_stmts(cursor.node.body) if isinstance(inner, Block)]
     names = {iterator.var for inner in inside for iterator in inner.iters}
@@ -137,14 +137,14 @@ def _is_written_by_inner(cursor: Cursor, buffer_name: str) -> bool:
     return any(free_vars(*write.indices) & names for write in writes if write.buffer == buffer_name)
 
 
-def _nest_around_outer(cursor: Cursor, nest: BlockNest) -> BlockNest:
+def _nest_around_outer(cursor: Cursor[Block], nest: BlockNest) -> BlockNest:
     """Return the nest of a block that starts at the same loop as that of its inner block, once unblocked."""
     enclosing = enclosing_loops_and_conditions(cursor)
     count = len(cursor.path) - len(nest.top.path)
     return BlockNest(cursor, enclosing[len(enclosing) - count :])
 
 
-def _initialization_error(cursor: Cursor, buffer_name: str) -> ScheduleError:
+def _initialization_error(cursor: Cursor[Block], buffer_name: str) -> ScheduleError:
     return schedule_error(
         "cache_write.element",
         f"No statement that always runs initializes the element of '{buffer_name}' that block "
@@ -153,9 +153,9 @@ def _initialization_error(cursor: Cursor, buffer_name: str) -> ScheduleError:
     )
 
 
-def _is_old_value_needed(cursor: Cursor, element: WrittenElement) -> bool:
+def _is_old_value_needed(cursor: Cursor[Block], element: WrittenElement) -> bool:
     """Return whether the cache must first load the old value, or refuse a block for which it cannot."""
-    block: Block = cursor.node
+    block = cursor.node
     store = element.store
     has_reduction = any(iterator.kind == "R" for iterator in block.iters)
     is_given = not has_reduction and is_assigning(block, store.buffer)
@@ -171,14 +171,14 @@ def _is_old_value_needed(cursor: Cursor, element: WrittenElement) -> bool:
     return True
 
 
-def _with_init_stmt(cursor: Cursor, store: Store) -> Cursor:
+def _with_init_stmt(cursor: Cursor[Block], store: Store) -> Cursor[Block]:
     """Return the cursor at the block after a statement is added to its init."""
-    block: Block = cursor.node
+    block = cursor.node
     changed = cursor.replace_with((replace(block, init=(*block.init, store)),))
     return find_block(changed, block=block.name)
 
 
-def _require_no_use_between_iterations(cursor: Cursor, buffer_name: str) -> None:
+def _require_no_use_between_iterations(cursor: Cursor[Block], buffer_name: str) -> None:
     """Refuse other uses of the buffer in loops around the nest whose iterations may share an element.
 
     The init of the cache runs once for all of these iterations, so a change of the element in between would
@@ -193,7 +193,7 @@ def _require_no_use_between_iterations(cursor: Cursor, buffer_name: str) -> None
             require_sole_user(cursor, top, buffer_name)
 
 
-def _is_loaded_once(cursor: Cursor, store: Store) -> bool:
+def _is_loaded_once(cursor: Cursor[Block], store: Store) -> bool:
     """Return whether old values are loaded once: each loop outside the reduction selects elements."""
     values = values_at(cursor)
     fed = reduction_loops(cursor.node, values)

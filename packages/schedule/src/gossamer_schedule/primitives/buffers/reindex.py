@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from gossamer_ir.nodes import Function
 from gossamer_ir.traversal.buffer_uses import outer_writes
 from gossamer_schedule.cursor.cursor_at import Cursor
 from gossamer_schedule.cursor.find import find_block, find_buffer
@@ -15,7 +16,7 @@ from gossamer_schedule.staging.scatter import with_scattered_writes
 
 @primitive(stages=LOOP_STAGES)
 def reindex(
-    root: Cursor,
+    root: Cursor[Function],
     block: str,
     *,
     buffer: str,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gossamer_ir.nodes import Scope
+from gossamer_ir.nodes import Function, Scope
 from gossamer_schedule.cursor.cursor_at import Cursor
 from gossamer_schedule.cursor.requirements import LOOP_STAGES
 from gossamer_schedule.definition.change import Change
@@ -14,7 +14,7 @@ from gossamer_schedule.staging.scatter import with_scattered_writes
 
 @primitive(stages=LOOP_STAGES)
 def reindex_cache_write(
-    root: Cursor,
+    root: Cursor[Function],
     block: str,
     *,
     buffer: str,

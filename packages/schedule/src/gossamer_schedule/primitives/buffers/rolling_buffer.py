@@ -53,7 +53,9 @@ from gossamer_schedule.regions.sliding_window import SlidingWindow, required_win
 
 
 @primitive(stages=LOOP_STAGES)
-def rolling_buffer(root: Cursor, block: str, *, buffer: str, function: str | None = None) -> Change:
+def rolling_buffer(
+    root: Cursor[Function], block: str, *, buffer: str, function: str | None = None
+) -> Change:
     """Keep elements that consecutive iterations of a loop share, and compute only the new ones.
 
     The block must be in the body of the loop in which its buffer is allocated, as `compute_at` leaves it.
@@ -132,7 +134,7 @@ def rolling_buffer(root: Cursor, block: str, *, buffer: str, function: str | Non
     return Change(inside.replace_with((Allocate(rolled), loop)), (buffer, *names))
 
 
-def _required_loop(cursor: Cursor, buffer_name: str) -> Cursor:
+def _required_loop(cursor: Cursor[Block], buffer_name: str) -> Cursor[For]:
     """Return the cursor at the loop around the block in whose body the buffer is allocated."""
     for below in cursor.top.below():
         if buffer_name in names_after(below.node):
@@ -146,7 +148,7 @@ def _required_loop(cursor: Cursor, buffer_name: str) -> Cursor:
     )
 
 
-def _required_own_loops(cursor: Cursor, window_loop: Cursor) -> tuple[For, ...]:
+def _required_own_loops(cursor: Cursor[Block], window_loop: Cursor[For]) -> tuple[For, ...]:
     """Return the loops between the window's loop and the block, which must contain nothing else."""
     between = [step.parent for step in cursor.steps_from(window_loop)[1:]]
     if all(isinstance(parent, For) and len(parent.body) == 1 for parent in between):
@@ -159,13 +161,13 @@ def _required_own_loops(cursor: Cursor, window_loop: Cursor) -> tuple[For, ...]:
 
 
 def _require_repeatable(
-    cursor: Cursor, window_loop: Cursor, own_loops: tuple[For, ...], *, buffer_name: str
+    cursor: Cursor[Block], window_loop: Cursor[For], own_loops: tuple[For, ...], *, buffer_name: str
 ) -> None:
     """Refuse a block unless computing an element of the buffer again would give the same value.
 
     Only the block may write the buffer, and it may only read values that do not change in the loop.
     """
-    block: Block = cursor.node
+    block = cursor.node
     stores = access_counts(*window_loop.node.body, kinds=Store)[buffer_name]
     is_only_writer = stores == access_counts(block, kinds=Store)[buffer_name]
     if outer_writes((block,)) != {buffer_name} or not is_only_writer:
@@ -194,7 +196,7 @@ def _require_repeatable(
         )
 
 
-def _require_known_shape(buffer: Buffer, window_loop: Cursor) -> None:
+def _require_known_shape(buffer: Buffer, window_loop: Cursor[For]) -> None:
     """Refuse a buffer whose shape is not known before the loop, where it will be allocated."""
     available = {param.name for param in window_loop.function.params}
     available |= {outer_loop.var for outer_loop in window_loop.loops}
@@ -205,7 +207,9 @@ def _require_known_shape(buffer: Buffer, window_loop: Cursor) -> None:
         )
 
 
-def _require_loads_after(cursor: Cursor, window_loop: Cursor, *, buffer_name: str) -> None:
+def _require_loads_after(
+    cursor: Cursor[Block], window_loop: Cursor[Block | For], *, buffer_name: str
+) -> None:
     """Refuse uses of the buffer other than loads after the block."""
     at = cursor.steps_from(window_loop)[0].index
     body = window_loop.node.body
@@ -221,7 +225,9 @@ def _require_loads_after(cursor: Cursor, window_loop: Cursor, *, buffer_name: st
         )
 
 
-def _require_accesses_in_window(window_loop: Cursor, window: SlidingWindow, buffer: Buffer) -> None:
+def _require_accesses_in_window(
+    window_loop: Cursor[For], window: SlidingWindow, buffer: Buffer
+) -> None:
     """Refuse accesses that may be outside the window of the iteration, or outside the old buffer.
 
     `x % width` maps every index into the window, so an access out of bounds would silently use another
@@ -251,7 +257,10 @@ def _require_accesses_in_window(window_loop: Cursor, window: SlidingWindow, buff
 
 
 def _with_new_elements_only(
-    cursor: Cursor, window_loop: Cursor, own_loops: tuple[For, ...], window: SlidingWindow
+    cursor: Cursor[Block],
+    window_loop: Cursor[For],
+    own_loops: tuple[For, ...],
+    window: SlidingWindow,
 ) -> tuple[Function, tuple[str, ...]]:
     """Return the function whose block computes only the elements that enter the window, and new names.
 
@@ -280,12 +289,12 @@ def _with_new_elements_only(
     return function_with_replaced(top, (*inits, top.node)), names
 
 
-def _require_same_init(cursor: Cursor, own_loops: tuple[For, ...]) -> None:
+def _require_same_init(cursor: Cursor[Block], own_loops: tuple[For, ...]) -> None:
     """Refuse points that may initialize one element with different values.
 
     The init of the block stores the value of the first point; the new block would store that of the last.
     """
-    block: Block = cursor.node
+    block = cursor.node
     reinitializing = reinitializing_loops(cursor, {inner_loop.var for inner_loop in own_loops})
     if reinitializing and not is_determined_by_element(block, own_loops):
         loop = min(reinitializing)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from gossamer_ir.nodes import Scope
+from gossamer_ir.nodes import Function, Scope
 from gossamer_schedule.cursor.allocations import require_allocated, with_buffer
 from gossamer_schedule.cursor.cursor_at import Cursor
 from gossamer_schedule.cursor.find import find_buffer
@@ -14,7 +14,9 @@ from gossamer_schedule.definition.primitive import primitive
 
 
 @primitive(stages=LOOP_STAGES)
-def set_scope(root: Cursor, buffer: str, *, scope: Scope, function: str | None = None) -> Change:
+def set_scope(
+    root: Cursor[Function], buffer: str, *, scope: Scope, function: str | None = None
+) -> Change:
     """Set the memory scope of a buffer that the function allocates.
 
     `scope` is "global", "shared", "warp", "local" or "fragment". If each thread has its own copy of a

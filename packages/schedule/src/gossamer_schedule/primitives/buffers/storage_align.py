@@ -7,7 +7,7 @@ from math import gcd, prod
 from msgspec.structs import replace
 
 from gossamer_ir.core.build import add, ceildiv, index, integer_value, mul
-from gossamer_ir.nodes import Binary, Buffer, Expr
+from gossamer_ir.nodes import Binary, Buffer, Expr, Function
 from gossamer_schedule.cursor.allocations import require_allocated, with_buffer
 from gossamer_schedule.cursor.cursor_at import Cursor
 from gossamer_schedule.cursor.find import find_buffer
@@ -22,7 +22,7 @@ from gossamer_support.message_texts import amount
 
 @primitive(stages=LOOP_STAGES)
 def storage_align(
-    root: Cursor,
+    root: Cursor[Function],
     buffer: str,
     *,
     axis: int,

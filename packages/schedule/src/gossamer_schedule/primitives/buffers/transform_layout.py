@@ -52,7 +52,7 @@ from gossamer_support.message_texts import amount
 
 @primitive(stages=LOOP_STAGES)
 def transform_layout(
-    root: Cursor,
+    root: Cursor[Function],
     buffer: str,
     *,
     index_map: str,

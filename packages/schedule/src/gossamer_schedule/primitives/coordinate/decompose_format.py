@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gossamer_ir.nodes import Iteration
+from gossamer_ir.nodes import Function, Iteration
 from gossamer_ir.transform.decomposition.decompose_function import decompose_function
 from gossamer_ir.transform.decomposition.decomposition_error import DecompositionError
 from gossamer_ir.transform.decomposition.instantiated_format import NamedFormat
@@ -17,7 +17,7 @@ from gossamer_schedule.errors import schedule_error
 
 @primitive(stages=("coordinate",))
 def decompose_format(
-    root: Cursor,
+    root: Cursor[Function],
     buffers: tuple[str, ...],
     *,
     names: tuple[str, ...],

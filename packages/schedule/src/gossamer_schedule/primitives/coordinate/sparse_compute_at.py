@@ -10,7 +10,7 @@ from gossamer_ir.core.axis_kinds import indices_of
 from gossamer_ir.core.build import index_var
 from gossamer_ir.core.iteration_axes import attachment_of
 from gossamer_ir.core.statement_kinds import WRITES
-from gossamer_ir.nodes import Axis, Expr, Function, Iteration, OverAxis, Stmt, Var
+from gossamer_ir.nodes import Axis, Block, Expr, Function, Iteration, OverAxis, Stmt, Var
 from gossamer_ir.traversal.access_types import ACCESSES, ELEMENT_ACCESSES
 from gossamer_ir.traversal.buffer_uses import buffers_accessed, outer_writes
 from gossamer_ir.traversal.names import namer_of
@@ -27,7 +27,7 @@ from gossamer_support.items_by_name import items_by_name
 
 @primitive(stages=("coordinate",))
 def sparse_compute_at(
-    root: Cursor, iteration: str, *, into: str, var: str, function: str | None = None
+    root: Cursor[Function], iteration: str, *, into: str, var: str, function: str | None = None
 ) -> Change:
     """Move an iteration into a later one, so that they share the loops over their leading axes.
 
@@ -90,13 +90,15 @@ def sparse_compute_at(
     return Change(find_iteration(bare, iteration=into).replace_with((outer,)), (outer.name,))
 
 
-def _required_shared_vars(cursor: Cursor, target: Cursor, *, var_name: str) -> tuple[str, ...]:
+def _required_shared_vars(
+    cursor: Cursor[Iteration], target: Cursor[Iteration], *, var_name: str
+) -> tuple[str, ...]:
     """Return the target's variables of the shared axes; refuse axes that the iterations cannot share.
 
     Duplicate coordinates are refused, since a coordinate would then be visited by several iterations of
     the shared axes, in which the later iteration may see the first one only partly done.
     """
-    into: Iteration = target.node
+    into = target.node
     if var_name not in into.vars:
         raise schedule_error(
             "sparse_compute_at.variable",
@@ -131,7 +133,7 @@ def _has_unique_coordinates(item: object, by_name: Mapping[str, Axis]) -> bool:
     return indices is None or indices.unique
 
 
-def _require_before(cursor: Cursor, target: Cursor) -> None:
+def _require_before(cursor: Cursor[Block | Iteration], target: Cursor[Block | Iteration]) -> None:
     """Refuse iterations that are not in one body, in this order.
 
     In another order, the later iteration would use results before they are computed. In another body, one may
@@ -146,7 +148,7 @@ def _require_before(cursor: Cursor, target: Cursor) -> None:
         )
 
 
-def _require_no_conflict_between(cursor: Cursor, target: Cursor) -> None:
+def _require_no_conflict_between(cursor: Cursor[Block | Iteration], target: Cursor[object]) -> None:
     """Refuse statements between the iterations that use what the first one writes, or write what it reads."""
     conflicts = conflicting_buffers((cursor.node,), cursor.siblings_until(target))
     if conflicts:
@@ -157,13 +159,13 @@ def _require_no_conflict_between(cursor: Cursor, target: Cursor) -> None:
         )
 
 
-def _require_own_inits(cursor: Cursor, shared: Sequence[str]) -> None:
+def _require_own_inits(cursor: Cursor[Iteration], shared: Sequence[str]) -> None:
     """Refuse inits that may store to one element at several elements of the shared axes.
 
     If the iteration has no other axes, its init becomes an assignment. Its element must then also differ
     between the elements of the iterations around.
     """
-    node: Iteration = cursor.node
+    node = cursor.node
     selecting = node.vars[: len(shared)]
     if selecting == node.vars:
         selecting = (

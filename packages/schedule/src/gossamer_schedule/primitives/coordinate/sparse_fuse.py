@@ -8,7 +8,7 @@ from itertools import pairwise
 from msgspec.structs import replace
 
 from gossamer_ir.core.iteration_axes import iterated_axes
-from gossamer_ir.nodes import FuseAxes, Iteration, IterationAxis, OverAxis
+from gossamer_ir.nodes import Block, Function, FuseAxes, Iteration, IterationAxis, OverAxis
 from gossamer_schedule.cursor.cursor_at import Cursor
 from gossamer_schedule.cursor.find import find_iteration
 from gossamer_schedule.definition.change import Change
@@ -18,7 +18,7 @@ from gossamer_schedule.errors import listing, schedule_error
 
 @primitive(stages=("coordinate",))
 def sparse_fuse(
-    root: Cursor, iteration: str, *, axes: tuple[str, ...], function: str | None = None
+    root: Cursor[Function], iteration: str, *, axes: tuple[str, ...], function: str | None = None
 ) -> Change:
     """Fuse consecutive axes of a sparse iteration into one loop over the elements of the last axis.
 
@@ -50,7 +50,7 @@ def sparse_fuse(
     start = _required_first_position(cursor, axes)
     _require_chain(cursor, axes)
 
-    node: Iteration = cursor.node
+    node = cursor.node
     items = (*node.axes[:start], FuseAxes(tuple(axes)), *node.axes[start + len(axes) :])
     fused = iterated_axes(node)[start : start + len(axes)]
 
@@ -60,7 +60,7 @@ def sparse_fuse(
     )
 
 
-def _required_first_position(cursor: Cursor, axes: Sequence[str]) -> int:
+def _required_first_position(cursor: Cursor[Iteration], axes: Sequence[str]) -> int:
     """Return the position of the first of the axes in the iteration's list; refuse others than two or more
     consecutive ones."""
     items: tuple[IterationAxis, ...] = cursor.node.axes
@@ -77,7 +77,7 @@ def _required_first_position(cursor: Cursor, axes: Sequence[str]) -> int:
     )
 
 
-def _require_chain(cursor: Cursor, axes: Sequence[str]) -> None:
+def _require_chain(cursor: Cursor[Block | Iteration], axes: Sequence[str]) -> None:
     """Refuse an axis that is not the child of the one before it.
 
     The loop runs over the elements of the last axis. Only the chain of parents determines the elements of the

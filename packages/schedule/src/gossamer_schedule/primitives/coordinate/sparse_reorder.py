@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from gossamer_ir.core.annotations import REASSOCIATES
 from gossamer_ir.core.axis_kinds import parent_value
 from gossamer_ir.core.iteration_axes import IteratedAxis, attachment_of, axis_names, iterated_axes
-from gossamer_ir.nodes import Annotations, Axis, Iteration, IterationAxis
+from gossamer_ir.nodes import Annotations, Axis, Function, Iteration, IterationAxis
 from gossamer_schedule.cursor.cursor_at import Cursor
 from gossamer_schedule.cursor.find import find_iteration
 from gossamer_schedule.definition.change import Change
@@ -22,7 +22,7 @@ from gossamer_support.items_by_name import items_by_name
 
 @primitive(stages=("coordinate",))
 def sparse_reorder(
-    root: Cursor, iteration: str, *, order: tuple[str, ...], function: str | None = None
+    root: Cursor[Function], iteration: str, *, order: tuple[str, ...], function: str | None = None
 ) -> Change:
     """Reorder the axes of a sparse iteration by its variables.
 
@@ -70,7 +70,7 @@ def sparse_reorder(
     return Change(cursor.replace_with((reordered,)), tuple(order))
 
 
-def _require_permutation(cursor: Cursor, order: Sequence[str]) -> None:
+def _require_permutation(cursor: Cursor[Iteration], order: Sequence[str]) -> None:
     """Refuse an order that leaves out a variable, which the body may use, or repeats one, whose axis would be
     visited again."""
     if sorted(order) != sorted(cursor.node.vars):
@@ -83,7 +83,7 @@ def _require_permutation(cursor: Cursor, order: Sequence[str]) -> None:
         )
 
 
-def _required_axes(cursor: Cursor, order: Sequence[str]) -> list[IteratedAxis]:
+def _required_axes(cursor: Cursor[Iteration], order: Sequence[str]) -> list[IteratedAxis]:
     """Return the axes in the new order; refuse an order that separates a fused group."""
     by_first = {item.vars[0]: item for item in iterated_axes(cursor.node)}
     items: list[IteratedAxis] = []
@@ -101,7 +101,7 @@ def _required_axes(cursor: Cursor, order: Sequence[str]) -> list[IteratedAxis]:
     return items
 
 
-def _require_parents_first(cursor: Cursor, items: Sequence[IteratedAxis]) -> None:
+def _require_parents_first(cursor: Cursor[object], items: Sequence[IteratedAxis]) -> None:
     """Refuse an axis outside of its parent, whose elements select the fibers of the axis."""
     axes: Mapping[str, Axis] = items_by_name(cursor.function.axes)
     iterated = {name for item in items for name in axis_names(item.axis)}
@@ -129,7 +129,7 @@ def _parents_of(item: IterationAxis, by_name: Mapping[str, Axis]) -> Iterator[st
             yield axis.parent
 
 
-def _required_exchange(cursor: Cursor, order: Sequence[str]) -> set[str]:
+def _required_exchange(cursor: Cursor[Iteration], order: Sequence[str]) -> set[str]:
     """Return the buffers whose elements are combined in another order; refuse an illegal exchange."""
     top, chain = loops_over_coordinates(cursor)
     by_name = dict(zip(cursor.node.vars, chain, strict=True))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from gossamer_ir.core.iteration_axes import iterated_axes
-from gossamer_ir.nodes import FuseAxes, Iteration, OverAxis
+from gossamer_ir.nodes import Function, FuseAxes, Iteration, OverAxis
 from gossamer_schedule.cursor.cursor_at import Cursor
 from gossamer_schedule.cursor.find import find_iteration
 from gossamer_schedule.definition.change import Change
@@ -15,7 +15,7 @@ from gossamer_schedule.errors import listing, schedule_error
 
 @primitive(stages=("coordinate",))
 def sparse_unfuse(
-    root: Cursor, iteration: str, *, axes: tuple[str, ...], function: str | None = None
+    root: Cursor[Function], iteration: str, *, axes: tuple[str, ...], function: str | None = None
 ) -> Change:
     """Replace a fused group of axes in a sparse iteration by the single axes: the inverse of `sparse_fuse`.
 
@@ -46,7 +46,7 @@ def sparse_unfuse(
 
     position = _required_group_position(cursor, axes)
 
-    node: Iteration = cursor.node
+    node = cursor.node
     single = tuple(OverAxis(name) for name in axes)
     items = (*node.axes[:position], *single, *node.axes[position + 1 :])
 
@@ -55,9 +55,9 @@ def sparse_unfuse(
     )
 
 
-def _required_group_position(cursor: Cursor, axes: tuple[str, ...]) -> int:
+def _required_group_position(cursor: Cursor[Iteration], axes: tuple[str, ...]) -> int:
     """Return the position of the fused group in the iteration's list; refuse axes that are not a group."""
-    node: Iteration = cursor.node
+    node = cursor.node
     group = FuseAxes(tuple(axes))
     if group in node.axes:
         return node.axes.index(group)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gossamer_ir.core.build import ONE, ZERO
-from gossamer_ir.nodes import For
+from gossamer_ir.nodes import For, Function
 from gossamer_ir.traversal.names import namer_of
 from gossamer_schedule.cursor.cursor_at import Cursor
 from gossamer_schedule.cursor.find import find_named
@@ -14,7 +14,7 @@ from gossamer_schedule.made_names import unit_loop_name
 
 
 @primitive(stages=LOOP_STAGES)
-def add_unit_loop(root: Cursor, name: str, *, function: str | None = None) -> Change:
+def add_unit_loop(root: Cursor[Function], name: str, *, function: str | None = None) -> Change:
     """Insert loop `<name>_unit`, which has one iteration, around a loop or block.
 
     The loop can be bound to a thread axis, or be the target of `compute_at`. By itself it has no effect on

@@ -11,7 +11,7 @@ from gossamer_ir.core.build import add, floordiv, handle, index, index_var, inte
 from gossamer_ir.core.dtypes import DType
 from gossamer_ir.core.limits import MAX_SIZE
 from gossamer_ir.core.operations import DIVISIONS
-from gossamer_ir.nodes import Binary, Block, Buffer, Expr, Range, Reinterpret
+from gossamer_ir.nodes import Binary, Block, Buffer, Expr, For, Function, Range, Reinterpret
 from gossamer_ir.traversal.buffer_uses import buffers_accessed
 from gossamer_ir.traversal.substitute import substitute
 from gossamer_ir.traversal.walk import collect
@@ -31,7 +31,7 @@ from gossamer_schedule.predicates.block_predicates import with_range_condition
 
 @primitive(stages=("loop",))
 def align(
-    root: Cursor, loop: str, *, buffer: str, lanes: int, function: str | None = None
+    root: Cursor[Function], loop: str, *, buffer: str, lanes: int, function: str | None = None
 ) -> Change:
     """Start an innermost loop early, so that vectors of `lanes` iterations begin at aligned addresses.
 
@@ -94,7 +94,7 @@ def align(
     return Change(cursor.replace_with((aligned,)), (loop,))
 
 
-def _required_blocks(cursor: Cursor) -> tuple[Block, ...]:
+def _required_blocks(cursor: Cursor[For]) -> tuple[Block, ...]:
     """Return the body of the loop, refused unless all statements are blocks: only these have predicates,
     which mask the added iterations."""
     blocks = tuple(stmt for stmt in cursor.node.body if isinstance(stmt, Block))
@@ -108,7 +108,7 @@ def _required_blocks(cursor: Cursor) -> tuple[Block, ...]:
     return blocks
 
 
-def _require_plain_values(blocks: Sequence[Block], cursor: Cursor) -> None:
+def _require_plain_values(blocks: Sequence[Block], cursor: Cursor[For]) -> None:
     """Refuse iterator values that may be undefined in the added iterations, by a load or a division."""
     values = [iterator.value for block in blocks for iterator in block.iters]
     divided = [division for division in collect(Binary, *values) if division.op in DIVISIONS]
@@ -124,7 +124,7 @@ def _require_plain_values(blocks: Sequence[Block], cursor: Cursor) -> None:
         )
 
 
-def _require_extent(cursor: Cursor, lanes: int) -> None:
+def _require_extent(cursor: Cursor[For], lanes: int) -> None:
     """Refuse an extent that may overflow: it would be negative, and the loop would not run at all."""
     extent = add(cursor.node.extent, index(lanes))
     if not overflow_of(cursor.function).is_exact(extent):

@@ -11,7 +11,7 @@ from gossamer_ir.analysis.statements.atomic_accumulation import atomic_annotatio
 from gossamer_ir.analysis.statements.thread_axes import is_thread_axis
 from gossamer_ir.core.build import integer_value
 from gossamer_ir.core.limits import MAX_BLOCK_THREADS
-from gossamer_ir.nodes import For, ThreadTag
+from gossamer_ir.nodes import Block, For, Function, ThreadTag
 from gossamer_ir.traversal.free_vars import free_vars
 from gossamer_schedule.cursor.cursor_at import Cursor, addressable_stmts
 from gossamer_schedule.cursor.find import find_loop
@@ -26,7 +26,7 @@ from gossamer_schedule.reductions.reduction_loops import is_reduction_loop, requ
 
 @primitive(stages=LOOP_STAGES)
 def bind(
-    root: Cursor,
+    root: Cursor[Function],
     loop: str,
     *,
     thread: ThreadTag,
@@ -88,7 +88,7 @@ def bind(
     return Change(cursor.replace_with((changed,)), (loop,))
 
 
-def _plain_loop(cursor: Cursor, *, thread: str) -> For:
+def _plain_loop(cursor: Cursor[For], *, thread: str) -> For:
     """Return the loop whose iterations share no elements, or combine the terms of reductions."""
     # Only the threads of one block can combine terms.
     is_reduction = is_thread_axis(thread) and is_reduction_loop(cursor)
@@ -99,15 +99,15 @@ def _plain_loop(cursor: Cursor, *, thread: str) -> For:
     return loop
 
 
-def _atomic_loop(cursor: Cursor) -> For:
+def _atomic_loop(cursor: Cursor[For]) -> For:
     """Return the loop with the annotation of the buffers that it only accumulates into, if any."""
     names = required_accumulated_buffers(cursor)
-    loop: For = cursor.node
+    loop = cursor.node
     marks = (*loop.annotations, atomic_annotation(names)) if names else loop.annotations
     return replace(loop, annotations=marks)
 
 
-def _require_no_nested_axis(cursor: Cursor, *, thread: str) -> None:
+def _require_no_nested_axis(cursor: Cursor[For], *, thread: str) -> None:
     """Refuse a second loop on the axis in a nest.
 
     A thread has one index along an axis, so both variables would be equal, and the other combinations of
@@ -124,7 +124,7 @@ def _require_no_nested_axis(cursor: Cursor, *, thread: str) -> None:
             )
 
 
-def _require_extent(cursor: Cursor, *, thread: str) -> None:
+def _require_extent(cursor: Cursor[For], *, thread: str) -> None:
     """Refuse an extent for which no kernel can be launched.
 
     A launch has one number of threads along each axis, which all loops on that axis share. The threads of a
@@ -152,7 +152,7 @@ def _require_extent(cursor: Cursor, *, thread: str) -> None:
             )
 
 
-def _require_launch(cursor: Cursor, *, inside: list[For]) -> None:
+def _require_launch(cursor: Cursor[For], *, inside: list[For]) -> None:
     """Refuse extents that vary within the kernel: the numbers of threads are fixed when it is launched."""
     outermost = next((loop for loop in cursor.loops if loop.thread is not None), cursor.node)
     varying = {outermost.var, *(bound_loop.var for bound_loop in inside)}
@@ -169,7 +169,7 @@ def _require_launch(cursor: Cursor, *, inside: list[For]) -> None:
             )
 
 
-def _loops_of_kernel(cursor: Cursor) -> list[For]:
+def _loops_of_kernel(cursor: Cursor[Block | For]) -> list[For]:
     """Return the loops inside the outermost loop that is bound to a thread axis, or will be."""
     outermost = next((loop for loop in cursor.loops if loop.thread is not None), cursor.node)
     return [stmt for stmt in addressable_stmts(outermost.body) if isinstance(stmt, For)]

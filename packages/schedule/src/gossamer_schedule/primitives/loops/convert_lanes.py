@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from gossamer_ir.arith.affine import Affine, affine_of
 from gossamer_ir.core.annotations import REMAINDER
 from gossamer_ir.core.build import ZERO, index_var, integer_value
-from gossamer_ir.nodes import Expr, For, Stmt
+from gossamer_ir.nodes import Expr, For, Function, Stmt
 from gossamer_ir.traversal.buffer_uses import outer_writes
 from gossamer_ir.traversal.names import namer_of
 from gossamer_ir.traversal.substitute import substitute_body
@@ -37,7 +37,7 @@ CONVERTED_KINDS = ("serial", "parallel", "unrolled")
 
 @primitive(stages=LOOP_STAGES)
 def convert_lanes(
-    root: Cursor, outer: str, loop: str, *, lanes: int | str, function: str | None = None
+    root: Cursor[Function], outer: str, loop: str, *, lanes: int | str, function: str | None = None
 ) -> Change:
     """Give the vectors of a vectorized loop another number of lanes: fixed ones become scalable, or back.
 
@@ -100,7 +100,7 @@ def convert_lanes(
     return Change(changed, (outer, loop))
 
 
-def _require_vectors(vectors: Cursor, cursor: Cursor) -> None:
+def _require_vectors(vectors: Cursor[For], cursor: Cursor[For]) -> None:
     """Refuse loops that are not one over vectors and one over their lanes."""
     outer, loop = vectors.node, cursor.node
     if loop.kind != "vectorized":
@@ -128,7 +128,7 @@ def _require_vectors(vectors: Cursor, cursor: Cursor) -> None:
         )
 
 
-def _require_same_lanes(vectors: Cursor, nests: list[VectorNest]) -> None:
+def _require_same_lanes(vectors: Cursor[For], nests: list[VectorNest]) -> None:
     """Refuse nests of different numbers of elements: an iteration of the outer loop is for those of all."""
     first, *others = nests
     for nest in others:
@@ -142,7 +142,9 @@ def _require_same_lanes(vectors: Cursor, nests: list[VectorNest]) -> None:
             )
 
 
-def _convert_nests(vectors: Cursor, nests: list[VectorNest], count: Affine) -> Cursor:
+def _convert_nests(
+    vectors: Cursor[For], nests: list[VectorNest], count: Affine
+) -> Cursor[Function]:
     """Split the elements of each nest by other lanes, below one loop over vectors.
 
     In between, each nest is a loop over all elements, without the outer loop. Other loops are around it then:
@@ -158,7 +160,7 @@ def _convert_nests(vectors: Cursor, nests: list[VectorNest], count: Affine) -> C
     if outer.body != (nests[0].loops[0],) or outer.kind == "parallel":
         _require_independent(vectors, loops)
     body = with_nests_replaced(outer.body, lambda nest: (loops[nest.lanes.var],))
-    root: Cursor = vectors.replace_run(1, body)
+    root: Cursor[Function] = vectors.replace_run(1, body)
     numbers = namer_of(root.function)
     made = {numbers.fresh(f"{nest.lanes.var}_vector"): nest for nest in nests}
     for name, nest in made.items():
@@ -167,7 +169,7 @@ def _convert_nests(vectors: Cursor, nests: list[VectorNest], count: Affine) -> C
     return _below_one_loop(root, vectors, made)
 
 
-def _whole_loops(vectors: Cursor, nests: list[VectorNest]) -> dict[str, WholeLoop]:
+def _whole_loops(vectors: Cursor[For], nests: list[VectorNest]) -> dict[str, WholeLoop]:
     """Return the loop over the elements of each nest, by its loop over lanes."""
     namer = namer_of(vectors.function)
     return {
@@ -181,7 +183,7 @@ def _whole_loops(vectors: Cursor, nests: list[VectorNest]) -> dict[str, WholeLoo
     }
 
 
-def _require_independent(vectors: Cursor, loops: Mapping[str, For]) -> None:
+def _require_independent(vectors: Cursor[For], loops: Mapping[str, For]) -> None:
     """Refuse elements that use each other's results: their order may change. Those that are only combined
     may be in any order."""
     name = vectors.node.var
@@ -198,8 +200,8 @@ def _require_independent(vectors: Cursor, loops: Mapping[str, For]) -> None:
 
 
 def _split_elements(
-    root: Cursor, nest: VectorNest, *, names: tuple[str, str], count: Affine
-) -> Cursor:
+    root: Cursor[Function], nest: VectorNest, *, names: tuple[str, str], count: Affine
+) -> Cursor[Function]:
     """Split a loop over elements into a loop of the first name over vectors, those that number them, and
     lanes."""
     vector, element = names
@@ -217,9 +219,11 @@ def _split_elements(
     return root
 
 
-def _below_one_loop(root: Cursor, vectors: Cursor, made: Mapping[str, VectorNest]) -> Cursor:
+def _below_one_loop(
+    root: Cursor[Function], vectors: Cursor[For], made: Mapping[str, VectorNest]
+) -> Cursor[Function]:
     """Return the program with one loop over vectors instead of that of each nest."""
-    at: Cursor = root
+    at: Cursor[object] = root
     for step in vectors.path:
         at = at.down(step.field, step.index)
     size = len(vectors.node.body)

@@ -14,7 +14,7 @@ from gossamer_ir.core.build import index_var
 from gossamer_ir.dependence.access_forms import AccessForm, access_forms
 from gossamer_ir.dependence.disjointness import disjointness, without_changing
 from gossamer_ir.errors import ScheduleError
-from gossamer_ir.nodes import Block, For, Stmt
+from gossamer_ir.nodes import Block, For, Function, Stmt
 from gossamer_ir.traversal.buffer_definitions import allocations
 from gossamer_ir.traversal.buffer_uses import (
     buffers_accessed,
@@ -46,7 +46,7 @@ BodyPart: TypeAlias = tuple[Stmt, ...]
 
 @primitive(stages=LOOP_STAGES)
 def fission(
-    root: Cursor, loop: str, *, after: str | None = None, function: str | None = None
+    root: Cursor[Function], loop: str, *, after: str | None = None, function: str | None = None
 ) -> Change:
     """Distribute a serial loop over the parts of its body, as loops `<loop>_0`, `<loop>_1`, ...
 
@@ -107,7 +107,7 @@ def fission(
     return Change(cursor.replace_with(new_loops), names, {loop: names})
 
 
-def _required_parts(cursor: Cursor, after: str | None) -> tuple[BodyPart, ...]:
+def _required_parts(cursor: Cursor[For], after: str | None) -> tuple[BodyPart, ...]:
     body: BodyPart = cursor.node.body
     names = [name_of(stmt) for stmt in body]
     cuts = [number + 1 for number, name in enumerate(names[:-1]) if after is None or name == after]
@@ -125,7 +125,7 @@ def _required_parts(cursor: Cursor, after: str | None) -> tuple[BodyPart, ...]:
     return tuple(body[start:end] for start, end in pairwise(edges))
 
 
-def _require_unchanged_domains(cursor: Cursor) -> None:
+def _require_unchanged_domains(cursor: Cursor[For]) -> None:
     """Refuse a loop that may change its bounds, which each part evaluates again, or iterator domains.
 
     Domains are not among the accesses that `_require_independent` compares, so the loop must not write
@@ -138,7 +138,7 @@ def _require_unchanged_domains(cursor: Cursor) -> None:
     require_unchanged(loop, domains, cursor=cursor, what="an iterator's domain")
 
 
-def _require_own_names(before: BodyPart, part: BodyPart, cursor: Cursor) -> None:
+def _require_own_names(before: BodyPart, part: BodyPart, cursor: Cursor[For]) -> None:
     """Refuse a part that uses a variable or buffer which an earlier part defines."""
     stmts = tuple(addressable_stmts(before))
     buffers = {buffer.name for buffer in allocations(stmts)}
@@ -153,7 +153,7 @@ def _require_own_names(before: BodyPart, part: BodyPart, cursor: Cursor) -> None
         )
 
 
-def _require_independent(before: BodyPart, part: BodyPart, cursor: Cursor) -> None:
+def _require_independent(before: BodyPart, part: BodyPart, cursor: Cursor[For]) -> None:
     """Refuse a part that accesses an element in an iteration, and an earlier part in a later one, if one of
     them writes it: the earlier part now runs all its iterations first."""
     loop, varying = cursor.node.var, loops_within((cursor.node,))
@@ -174,7 +174,7 @@ def _require_independent(before: BodyPart, part: BodyPart, cursor: Cursor) -> No
 
 
 def _access_pairs(
-    before: BodyPart, part: BodyPart, buffer_name: str, cursor: Cursor
+    before: BodyPart, part: BodyPart, buffer_name: str, cursor: Cursor[Block | For]
 ) -> Iterator[tuple[AccessForm, AccessForm]]:
     """Yield the pairs of an access in earlier parts and one in this part that include a store."""
     changing, values = buffers_written(cursor.node.body), values_at(cursor)
@@ -189,7 +189,7 @@ def _access_pairs(
 
 
 def _dependence_error(
-    cursor: Cursor, pair: tuple[AccessForm, AccessForm], distance: int | None
+    cursor: Cursor[For], pair: tuple[AccessForm, AccessForm], distance: int | None
 ) -> ScheduleError:
     """Return the error for a pair of accesses; the distance is that of their iterations if it is known."""
     loop, buffer = cursor.node.var, pair[0].buffer
@@ -213,7 +213,7 @@ def _dependence_error(
     )
 
 
-def _require_late_inits(before: BodyPart, part: BodyPart, cursor: Cursor) -> None:
+def _require_late_inits(before: BodyPart, part: BodyPart, cursor: Cursor[For]) -> None:
     """Refuse an init that ran before the loop, and would run after earlier parts that use its elements."""
     for block in blocks_with_init(cursor):
         reducing = reduction_loops(block.node, values_at(block))

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from gossamer_ir.core.build import ZERO, floordiv, index_var, integer_value, product
 from gossamer_ir.core.integers import MAX_INT64
 from gossamer_ir.core.lowered_names import fused_name
-from gossamer_ir.nodes import Binary, Compare, Expr, For
+from gossamer_ir.nodes import Binary, Compare, Expr, For, Function
 from gossamer_ir.traversal.free_vars import free_vars
 from gossamer_ir.traversal.names import namer_of
 from gossamer_ir.traversal.substitute import substitute_body
@@ -26,7 +26,7 @@ from gossamer_schedule.nests.fused_inits import require_inits_of_fused
 
 
 @primitive(stages=LOOP_STAGES)
-def fuse(root: Cursor, *loops: str, function: str | None = None) -> Change:
+def fuse(root: Cursor[Function], *loops: str, function: str | None = None) -> Change:
     """Fuse perfectly nested serial loops into one loop `<outer>_<inner>`.
 
     `loops` are two or more loops, from the outermost to the innermost. Each starts at 0, and all but the
@@ -84,7 +84,7 @@ def fuse(root: Cursor, *loops: str, function: str | None = None) -> Change:
     return Change(cursors[0].replace_with((fused,)), (name,), forwards)
 
 
-def _require_perfect_nest(cursors: Sequence[Cursor]) -> None:
+def _require_perfect_nest(cursors: Sequence[Cursor[For]]) -> None:
     """Refuse other statements between the loops: they would run in each iteration of the fused loop, not once
     for each iteration of the loop around them."""
     if len(cursors) < 2:
@@ -99,7 +99,7 @@ def _require_perfect_nest(cursors: Sequence[Cursor]) -> None:
             )
 
 
-def _require_independent(cursors: Sequence[Cursor]) -> None:
+def _require_independent(cursors: Sequence[Cursor[For]]) -> None:
     """Refuse an extent that differs between iterations: the product of the extents would not be the number of
     iterations, nor quotients and remainders the old variables."""
     vars = {cursor.node.var for cursor in cursors}
@@ -115,7 +115,7 @@ def _require_independent(cursors: Sequence[Cursor]) -> None:
     require_unchanged_bounds(chain, cursor=cursors[0])
 
 
-def _require_iteration_count(cursors: Sequence[Cursor]) -> None:
+def _require_iteration_count(cursors: Sequence[Cursor[For]]) -> None:
     """Refuse loops if the product of their extents may not be their number of iterations.
 
     The product of two negative extents, of loops that do not run, is positive; one that overflows may be

@@ -48,7 +48,7 @@ from gossamer_schedule.nests.init_checks import blocks_with_init, reinitializing
 
 
 @primitive(stages=LOOP_STAGES)
-def horizontal_fuse(root: Cursor, *loops: str, function: str | None = None) -> Change:
+def horizontal_fuse(root: Cursor[Function], *loops: str, function: str | None = None) -> Change:
     """Fuse loops that are all parallel, or all bound to one axis of blocks such as "blockIdx.x", and follow
     each other, into one such loop `<first>_fused`.
 
@@ -122,15 +122,14 @@ class _Nest(msgspec.Struct, frozen=True):
     the value that it starts at.
     """
 
-    cursor: Cursor
-    top: Cursor
+    cursor: Cursor[For]
+    top: Cursor[For]
     units: tuple[For, ...]
     conditions: tuple[Expr, ...]
 
     @property
     def loop(self) -> For:
-        node: For = self.cursor.node
-        return node
+        return self.cursor.node
 
     @property
     def values(self) -> dict[str, Expr]:
@@ -159,7 +158,7 @@ class _Nest(msgspec.Struct, frozen=True):
 
 
 # Other statements: they stay around the loop.
-def _nest_of(cursor: Cursor) -> _Nest:
+def _nest_of(cursor: Cursor[For]) -> _Nest:
     top = cursor
     while top.path and len(top.body) == 1 and _is_removable(top.up(1).node):
         top = top.up(1)
@@ -186,7 +185,7 @@ def _runs_once(node: Function | Stmt) -> bool:
     return integer_value(node.extent) == 1
 
 
-def _require_concurrent(cursors: Sequence[Cursor]) -> None:
+def _require_concurrent(cursors: Sequence[Cursor[For]]) -> None:
     names = [cursor.node.var for cursor in cursors]
     if len(names) < 2 or len(set(names)) < len(names):
         raise schedule_error(
@@ -194,7 +193,7 @@ def _require_concurrent(cursors: Sequence[Cursor]) -> None:
             f"horizontal_fuse needs at least two different loops; they are {', '.join(names) or 'none'}.",
         )
     for cursor in cursors:
-        loop: For = cursor.node
+        loop = cursor.node
         _require_kind_of(loop, cursors[0].node, place=cursor.place)
         require_zero_start(cursor)
         if any(key != ATOMIC for key, _ in loop.annotations):

@@ -6,7 +6,7 @@ from msgspec.structs import replace
 
 from gossamer_ir.analysis.accesses.init_nests import reduction_loops
 from gossamer_ir.core.build import ZERO, index_var
-from gossamer_ir.nodes import Block, BlockIter, For, IfThenElse, Range
+from gossamer_ir.nodes import Block, BlockIter, For, Function, IfThenElse, Range
 from gossamer_ir.traversal.buffer_uses import buffers_accessed
 from gossamer_ir.traversal.free_vars import free_vars
 from gossamer_ir.traversal.names import namer_of
@@ -23,7 +23,7 @@ from gossamer_schedule.nests.init_checks import reinitializing_loops
 
 
 @primitive(stages=LOOP_STAGES)
-def lift_loop(root: Cursor, loop: str, *, function: str | None = None) -> Change:
+def lift_loop(root: Cursor[Function], loop: str, *, function: str | None = None) -> Change:
     """Move a serial loop out of the block of which it is the whole body.
 
     The block gets a spatial iterator `v<loop>` for the loop. The result's name is that of the loop.
@@ -68,7 +68,7 @@ def lift_loop(root: Cursor, loop: str, *, function: str | None = None) -> Change
     return Change(cursor.up(1).replace_with((lifted,)), (loop,))
 
 
-def _required_block(cursor: Cursor) -> Block:
+def _required_block(cursor: Cursor[For]) -> Block:
     """Return the block around the loop; refuse other statements or an init in it.
 
     Outside of the block, the loop would repeat them in each iteration. An init would then overwrite what
@@ -91,7 +91,7 @@ def _required_block(cursor: Cursor) -> Block:
     return block
 
 
-def _require_unchanged_block(cursor: Cursor, block: Block) -> None:
+def _require_unchanged_block(cursor: Cursor[For], block: Block) -> None:
     """Refuse a loop that may change its bounds, or the predicate and iterator values of the block.
 
     After the move they are evaluated in each iteration of the loop.
@@ -103,7 +103,7 @@ def _require_unchanged_block(cursor: Cursor, block: Block) -> None:
     require_unchanged(cursor.node, (*predicate, *values), cursor=cursor, what=what)
 
 
-def _require_no_reduction(cursor: Cursor, block: Block) -> None:
+def _require_no_reduction(cursor: Cursor[For], block: Block) -> None:
     """Refuse a loop before which the init of a block inside runs: in the block around, that init would run
     in each iteration of the loop, or in none."""
     for below in cursor.below():
@@ -124,7 +124,7 @@ def _require_no_reduction(cursor: Cursor, block: Block) -> None:
             )
 
 
-def _is_in_block(cursor: Cursor, top: Cursor) -> bool:
+def _is_in_block(cursor: Cursor[object], top: Cursor[object]) -> bool:
     """Return whether a block stands between the loop at `top` and a statement in it."""
     return any(isinstance(step.parent, Block) for step in cursor.steps_from(top))
 

@@ -12,7 +12,7 @@ from gossamer_ir.core.build import ZERO, add, index, index_var, integer_value, w
 from gossamer_ir.core.dtypes import DType
 from gossamer_ir.core.expression_kinds import dtype_of
 from gossamer_ir.errors import ScheduleError
-from gossamer_ir.nodes import AnyBuffer, Block, Expr, For, Stmt
+from gossamer_ir.nodes import AnyBuffer, Block, Expr, For, Function, Stmt
 from gossamer_ir.traversal.buffer_uses import buffers_accessed
 from gossamer_ir.traversal.free_vars import free_vars
 from gossamer_ir.traversal.names import namer_of
@@ -45,7 +45,7 @@ from gossamer_schedule.safe_accesses.expression_arguments import expr_at
 
 @primitive(stages=LOOP_STAGES)
 def loop_partition(
-    root: Cursor,
+    root: Cursor[Function],
     loop: str,
     *,
     points: tuple[int | str, ...],
@@ -110,8 +110,8 @@ def loop_partition(
 
 
 def _with_buffers_of_parts(
-    cursor: Cursor, divided: Iterable[AnyBuffer], copies: Sequence[Clone]
-) -> Cursor:
+    cursor: Cursor[object], divided: Iterable[AnyBuffer], copies: Sequence[Clone]
+) -> Cursor[Function]:
     """Return the function with a buffer for each copy instead of each of the divided ones."""
     declared = {
         buffer.name: [replace(buffer, name=copy.buffers[buffer.name]) for copy in copies]
@@ -122,7 +122,7 @@ def _with_buffers_of_parts(
     return cursor.with_function(replace(function, buffers=tuple(buffers)))
 
 
-def _required_cuts(points: Sequence[int | str], cursor: Cursor) -> tuple[Expr, ...]:
+def _required_cuts(points: Sequence[int | str], cursor: Cursor[For]) -> tuple[Expr, ...]:
     """Return the cuts; refuse constants that decrease or are negative.
 
     Such parts would always be empty, which is a mistake of the caller. A point that depends on parameters may
@@ -136,7 +136,7 @@ def _required_cuts(points: Sequence[int | str], cursor: Cursor) -> tuple[Expr, .
     return cuts
 
 
-def _required_cut(point: int | str, cursor: Cursor) -> Expr:
+def _required_cut(point: int | str, cursor: Cursor[For]) -> Expr:
     if isinstance(point, int):
         if not 0 <= point < 2**63:
             raise _points_error(f"point {point} is negative or does not fit int64", cursor)
@@ -148,7 +148,7 @@ def _required_cut(point: int | str, cursor: Cursor) -> Expr:
     return widen(cut)
 
 
-def _points_error(reason: str, cursor: Cursor) -> ScheduleError:
+def _points_error(reason: str, cursor: Cursor[For]) -> ScheduleError:
     return schedule_error(
         "loop_partition.points",
         f"Loop '{cursor.node.var}' cannot be cut: {reason}.",
@@ -157,13 +157,13 @@ def _points_error(reason: str, cursor: Cursor) -> ScheduleError:
     )
 
 
-def _require_unchanged_points(cursor: Cursor, cuts: Sequence[Expr]) -> None:
+def _require_unchanged_points(cursor: Cursor[For], cuts: Sequence[Expr]) -> None:
     """Refuse bounds and points that the loop may change: each part evaluates them again."""
     bounds = resolved_exprs((cursor.node.start, cursor.node.extent, *cuts), cursor)
     require_unchanged(cursor.node, bounds, cursor=cursor, what="a bound or point")
 
 
-def _required_single_inits(cursor: Cursor, cuts: Sequence[Expr]) -> set[str]:
+def _required_single_inits(cursor: Cursor[For], cuts: Sequence[Expr]) -> set[str]:
     """Return the blocks whose init does not run once per iteration of the loop: only the first part keeps
     it. Refuse the cuts if an init may not run as before."""
     require_independent_inits(cursor)
@@ -180,7 +180,7 @@ def _required_single_inits(cursor: Cursor, cuts: Sequence[Expr]) -> set[str]:
     return once
 
 
-def _require_cuts_before(block: Cursor, reducing: Set[str]) -> None:
+def _require_cuts_before(block: Cursor[Block], reducing: Set[str]) -> None:
     """Refuse cuts that depend on reduction loops: the init runs before them, in the same parts."""
     if reducing:
         raise schedule_error(

@@ -13,7 +13,20 @@ from gossamer_ir.core.build import ZERO, floordiv, integer_value, mul
 from gossamer_ir.core.conditions import conjuncts
 from gossamer_ir.core.dtypes import DType
 from gossamer_ir.core.expression_kinds import dtype_of
-from gossamer_ir.nodes import Binary, Block, Compare, Const, Expr, For, If, Node, Range, Stmt, Var
+from gossamer_ir.nodes import (
+    Binary,
+    Block,
+    Compare,
+    Const,
+    Expr,
+    For,
+    Function,
+    If,
+    Node,
+    Range,
+    Stmt,
+    Var,
+)
 from gossamer_ir.traversal.access_types import READS
 from gossamer_ir.traversal.buffer_uses import buffers_accessed
 from gossamer_ir.traversal.free_vars import free_vars
@@ -35,7 +48,9 @@ from gossamer_schedule.safe_accesses.expression_arguments import expr_at
 
 
 @primitive(stages=LOOP_STAGES)
-def loop_version(root: Cursor, name: str, *, condition: str, function: str | None = None) -> Change:
+def loop_version(
+    root: Cursor[Function], name: str, *, condition: str, function: str | None = None
+) -> Change:
     """Duplicate a loop or block: one version runs if a condition holds, the other if it does not.
 
     Each version can then be scheduled separately. `condition` is the text of a condition in parameters
@@ -93,7 +108,7 @@ def loop_version(root: Cursor, name: str, *, condition: str, function: str | Non
     return Change(cursor.replace_with((branch,)), names, forwards_of(versions))
 
 
-def _required_condition(condition: str, cursor: Cursor) -> Expr:
+def _required_condition(condition: str, cursor: Cursor[object]) -> Expr:
     """Return the condition; refuse one that is not a bool, since it selects the version that runs."""
     test = expr_at(condition, cursor, argument="condition")
     if dtype_of(test) != "bool":
@@ -106,7 +121,7 @@ def _required_condition(condition: str, cursor: Cursor) -> Expr:
     return test
 
 
-def _require_inits(cursor: Cursor, test: Expr) -> None:
+def _require_inits(cursor: Cursor[Block], test: Expr) -> None:
     """Refuse inits that would run in the wrong version, or overwrite what the other version has computed.
 
     An init runs before its reduction loops, so the condition must have the same value before them as inside.
@@ -128,14 +143,14 @@ def _require_inits(cursor: Cursor, test: Expr) -> None:
         require_init_in_copies(block, varying)
 
 
-def _varying_loops(cursor: Cursor, test: Expr) -> set[str]:
+def _varying_loops(cursor: Cursor[object], test: Expr) -> set[str]:
     """Return the enclosing loops in which a condition may change: all, if it reads a mutable buffer."""
     whole = resolve(test, values_at(cursor))
     loops = {loop.var for loop in cursor.loops_in_block}
     return loops & free_vars(whole) if is_constant(whole, function=cursor.function) else loops
 
 
-def _blocks_with_init(cursor: Cursor) -> Iterable[Cursor]:
+def _blocks_with_init(cursor: Cursor[Block]) -> Iterable[Cursor[Block]]:
     is_block = isinstance(cursor.node, Block)
     return [cursor][: bool(cursor.node.init)] if is_block else blocks_with_init(cursor)
 

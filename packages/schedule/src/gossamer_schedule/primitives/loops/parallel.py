@@ -11,7 +11,7 @@ from gossamer_ir.core.annotations import ATOMIC
 from gossamer_ir.core.build import ONE, add, index
 from gossamer_ir.core.expression_kinds import dtype_of
 from gossamer_ir.core.limits import MAX_SIZE
-from gossamer_ir.nodes import Expr
+from gossamer_ir.nodes import Expr, For, Function
 from gossamer_schedule.cursor.cursor_at import Cursor
 from gossamer_schedule.cursor.find import find_loop
 from gossamer_schedule.cursor.requirements import LOOP_STAGES, require_between, require_serial
@@ -28,7 +28,7 @@ from gossamer_schedule.safe_accesses.safe_loads import are_loads_safe_in_loops
 
 @primitive(stages=LOOP_STAGES)
 def parallel(
-    root: Cursor,
+    root: Cursor[Function],
     loop: str,
     *,
     weight: str | None = None,
@@ -88,7 +88,7 @@ def parallel(
 
 
 def parallelize_loop(
-    root: Cursor,
+    root: Cursor[Function],
     loop_name: str,
     weight: str | None,
     *,
@@ -115,7 +115,7 @@ def parallelize_loop(
     return Change(cursor.replace_with((parallel_loop,)), (loop_name,))
 
 
-def _shared_buffers(cursor: Cursor) -> tuple[str, ...]:
+def _shared_buffers(cursor: Cursor[For]) -> tuple[str, ...]:
     """Return the buffers that need atomic updates; others keep plain stores."""
     # Imported late: few loops accumulate atomically.
     from gossamer_schedule.legality.shared_accumulation import required_shared_buffers
@@ -123,7 +123,7 @@ def _shared_buffers(cursor: Cursor) -> tuple[str, ...]:
     return required_shared_buffers(cursor)
 
 
-def _required_weight(text: str, cursor: Cursor) -> Expr:
+def _required_weight(text: str, cursor: Cursor[For]) -> Expr:
     place = cursor.place
     names = (*(loop.var for loop in cursor.loops), cursor.node.var)
     weight = expr_of_text(text, cursor, names, argument="weight", place=place)

@@ -27,7 +27,7 @@ MAX_PARTS = 2**16
 
 @primitive(stages=("loop",))
 def parallel_reduction(
-    root: Cursor,
+    root: Cursor[Function],
     loop: str,
     *,
     form: Literal["privatized", "segmented"] = "privatized",
@@ -112,7 +112,7 @@ def _block_names(function: Function) -> tuple[str, ...]:
     return tuple(stmt.name for stmt in addressable_stmts(function.body) if isinstance(stmt, Block))
 
 
-def _require_not_nested(cursor: Cursor) -> None:
+def _require_not_nested(cursor: Cursor[For]) -> None:
     """Refuse parts inside a parallel or bound loop, whose threads would share the copies and combine all of
     them, and around one, which would run serially."""
     for stmt in (*cursor.loops, *addressable_stmts(cursor.node.body)):

@@ -9,7 +9,7 @@ from gossamer_ir.analysis.regions import regions_of
 from gossamer_ir.analysis.statements.software_pipelining import MAX_STAGES, MIN_STAGES, copies_ahead
 from gossamer_ir.core.annotations import PIPELINE, without_annotation
 from gossamer_ir.core.build import integer_value
-from gossamer_ir.nodes import For, Stmt
+from gossamer_ir.nodes import For, Function, Stmt
 from gossamer_ir.traversal.buffer_definitions import allocations
 from gossamer_ir.traversal.free_vars import free_vars
 from gossamer_schedule.cursor.cursor_at import Cursor
@@ -21,7 +21,9 @@ from gossamer_schedule.errors import schedule_error
 
 
 @primitive(stages=LOOP_STAGES)
-def pipeline(root: Cursor, loop: str, *, stages: int = 2, function: str | None = None) -> Change:
+def pipeline(
+    root: Cursor[Function], loop: str, *, stages: int = 2, function: str | None = None
+) -> Change:
     """Mark a serial loop as a software pipeline: `stages` of its iterations may overlap.
 
     The first statements of the body are copies: they fill buffers from data that the loop does not write,
@@ -65,7 +67,7 @@ def pipeline(root: Cursor, loop: str, *, stages: int = 2, function: str | None =
     return Change(cursor.replace_with((marked,)), (loop,))
 
 
-def _required_copies(cursor: Cursor) -> tuple[Stmt, ...]:
+def _required_copies(cursor: Cursor[For]) -> tuple[Stmt, ...]:
     """Return the first statements of the loop's body that may run ahead; refuse a loop without any."""
     copies = copies_ahead(cursor.node, cursor.function)
     if not copies:
@@ -79,9 +81,9 @@ def _required_copies(cursor: Cursor) -> tuple[Stmt, ...]:
     return copies
 
 
-def _require_own_values(cursor: Cursor, copies: tuple[Stmt, ...]) -> None:
+def _require_own_values(cursor: Cursor[For], copies: tuple[Stmt, ...]) -> None:
     """Refuse copies whose buffers the other statements read beyond what the same iteration has filled."""
-    loop: For = cursor.node
+    loop = cursor.node
     inside = {buffer.name for buffer in allocations(copies)}
     others = regions_of(cursor.function, loop.body[len(copies) :])
     for filled in regions_of(cursor.function, copies).writes:

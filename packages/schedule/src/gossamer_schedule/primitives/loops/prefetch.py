@@ -11,7 +11,7 @@ from gossamer_ir.core.build import integer_value
 from gossamer_ir.core.conditions import conjuncts
 from gossamer_ir.core.limits import MAX_SIZE
 from gossamer_ir.core.statement_kinds import is_stmt
-from gossamer_ir.nodes import Block, Buffer, Expr, For, Load, Node, Store
+from gossamer_ir.nodes import Block, Buffer, Expr, For, Function, Load, Node, Store
 from gossamer_ir.traversal.buffer_definitions import buffers_allocated
 from gossamer_ir.traversal.buffer_uses import buffers_accessed
 from gossamer_ir.traversal.free_vars import free_vars
@@ -32,7 +32,7 @@ from gossamer_schedule.staging.conditional_prefetch import conditional_prefetch,
 
 @primitive(stages=("loop",))
 def prefetch(
-    root: Cursor,
+    root: Cursor[Function],
     block: str,
     *,
     buffer: str,
@@ -94,7 +94,7 @@ def prefetch(
     return Change(cursor.replace_with((replace(cursor.node, body=body),)), (loop,))
 
 
-def _require_allocated_outside(buffer: Buffer, cursor: Cursor) -> None:
+def _require_allocated_outside(buffer: Buffer, cursor: Cursor[For]) -> None:
     """Refuse a buffer that each iteration allocates anew: that of the later iteration does not exist yet."""
     if buffer.name in buffers_allocated(cursor.node.body):
         raise schedule_error(
@@ -105,9 +105,11 @@ def _require_allocated_outside(buffer: Buffer, cursor: Cursor) -> None:
         )
 
 
-def _required_indices(inside: Cursor, buffer: Buffer, *, cursor: Cursor) -> list[tuple[Expr, ...]]:
+def _required_indices(
+    inside: Cursor[Block], buffer: Buffer, *, cursor: Cursor[For]
+) -> list[tuple[Expr, ...]]:
     """Return the different indices at which the block accesses the buffer, in terms of loop variables."""
-    node: Block = inside.node
+    node = inside.node
     block_nodes = list(_nodes_outside_inner_blocks(node.body))
     # A loop of one iteration does not choose among elements.
     single = {loop.var: loop.start for loop in inside.loops if integer_value(loop.extent) == 1}
@@ -144,7 +146,7 @@ def _nodes_outside_inner_blocks(body: Iterable[Node]) -> Iterator[Node]:
             yield from _nodes_outside_inner_blocks(children(node))
 
 
-def _require_unchanged_spans(spans: list[ElementSpan], cursor: Cursor) -> None:
+def _require_unchanged_spans(spans: list[ElementSpan], cursor: Cursor[For]) -> None:
     """Refuse spans that depend on buffers which the loop writes or allocates: their values may still change
     between the prefetch and the access."""
     parts = [part for span in spans for part in (*span.indices, span.count)]
@@ -160,7 +162,7 @@ def _require_unchanged_spans(spans: list[ElementSpan], cursor: Cursor) -> None:
         )
 
 
-def _required_span(read: tuple[Expr, ...], buffer: Buffer, *, cursor: Cursor) -> ElementSpan:
+def _required_span(read: tuple[Expr, ...], buffer: Buffer, *, cursor: Cursor[For]) -> ElementSpan:
     """Return the elements over which the loops inside run; refuse them if they may not be consecutive."""
     span = span_below(cursor, read)
     if span is None:
@@ -174,7 +176,7 @@ def _required_span(read: tuple[Expr, ...], buffer: Buffer, *, cursor: Cursor) ->
     return span
 
 
-def _known_conditions(inside: Cursor, cursor: Cursor) -> list[Expr]:
+def _known_conditions(inside: Cursor[Block], cursor: Cursor[Block | For]) -> list[Expr]:
     """Return the conditions of the block that are known ahead of time, outermost first.
 
     They do not depend on loops inside or on what the loop changes. One that loads is kept only if all
@@ -193,7 +195,7 @@ def _known_conditions(inside: Cursor, cursor: Cursor) -> list[Expr]:
     return kept
 
 
-def _conditions_around(inside: Cursor, cursor: Cursor) -> Iterator[Expr]:
+def _conditions_around(inside: Cursor[Block], cursor: Cursor[object]) -> Iterator[Expr]:
     """Yield the conjuncts of the conditions of a block and of the statements around it in a loop."""
     for step in inside.steps_from(cursor)[1:]:
         yield from body_in(step.parent, step.field).conditions

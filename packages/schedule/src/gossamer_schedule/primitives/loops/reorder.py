@@ -7,7 +7,7 @@ from typing import TypeAlias
 
 from msgspec.structs import replace
 
-from gossamer_ir.nodes import For, Stmt
+from gossamer_ir.nodes import For, Function, Stmt
 from gossamer_ir.traversal.free_vars import free_vars
 from gossamer_schedule.cursor.cursor_at import Cursor
 from gossamer_schedule.cursor.find import find_loop
@@ -20,7 +20,7 @@ from gossamer_schedule.reductions.reassociation import with_reassociation_marks
 
 
 @primitive(stages=LOOP_STAGES)
-def reorder(root: Cursor, *loops: str, function: str | None = None) -> Change:
+def reorder(root: Cursor[Function], *loops: str, function: str | None = None) -> Change:
     """Reorder loops of one nest; its other loops keep their positions.
 
     `loops` are the loops in their new order, outermost first. The nest contains nothing but loops between
@@ -59,13 +59,15 @@ def reorder(root: Cursor, *loops: str, function: str | None = None) -> Change:
     return reorder_loops(root, loops, require=_required_exchanged_body)
 
 
-ReorderCheck: TypeAlias = Callable[[Cursor, Sequence[For], Sequence[For]], tuple[Stmt, ...]]
+ReorderCheck: TypeAlias = Callable[[Cursor[For], Sequence[For], Sequence[For]], tuple[Stmt, ...]]
 """Returns the body of a nest for a new order, with blocks that it reassociates annotated, or refuses.
 
 The arguments are the cursor at the outermost loop, the loops in the old order and in the new one."""
 
 
-def reorder_loops(root: Cursor, loops: tuple[str, ...], *, require: ReorderCheck) -> Change:
+def reorder_loops(
+    root: Cursor[Function], loops: tuple[str, ...], *, require: ReorderCheck
+) -> Change:
     """Reorder loops, if `require` allows the exchange of their iterations."""
     cursors = [find_loop(root, loop=name) for name in loops]
 
@@ -91,7 +93,7 @@ def _require_distinct(loops: Sequence[str]) -> None:
         )
 
 
-def _required_nest(cursors: Sequence[Cursor]) -> tuple[For, ...]:
+def _required_nest(cursors: Sequence[Cursor[For]]) -> tuple[For, ...]:
     """Return the loops of a nest from the outermost to the innermost of those at the cursors."""
     # The innermost of the loops: the nest above it must contain all others.
     bottom = max(cursors, key=lambda cursor: len(cursor.path))
@@ -150,7 +152,7 @@ def _require_bounds(moved: Sequence[For]) -> None:
 
 
 def _required_exchanged_body(
-    top: Cursor, chain: Sequence[For], moved: Sequence[For]
+    top: Cursor[For], chain: Sequence[For], moved: Sequence[For]
 ) -> tuple[Stmt, ...]:
     """Return the body, with reassociated blocks annotated; refuse an order in which an iteration may read an
     element before it is written, or after it is overwritten."""

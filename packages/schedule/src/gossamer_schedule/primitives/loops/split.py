@@ -24,7 +24,7 @@ from gossamer_ir.core.build import ZERO, add, index_var, integer_value
 from gossamer_ir.core.limits import MAX_SIZE
 from gossamer_ir.dependence.mixed_radix import ceildiv_by, ceildiv_in_range, digits_from_counts
 from gossamer_ir.errors import ScheduleError
-from gossamer_ir.nodes import Block, Compare, Expr, For, If, Stmt
+from gossamer_ir.nodes import Block, Compare, Expr, For, Function, If, Stmt
 from gossamer_ir.traversal.free_vars import free_vars
 from gossamer_ir.traversal.names import namer_of
 from gossamer_ir.traversal.walk import collect
@@ -44,7 +44,7 @@ from gossamer_schedule.safe_accesses.expression_arguments import expr_of_text
 
 @primitive(stages=LOOP_STAGES)
 def split(
-    root: Cursor,
+    root: Cursor[Function],
     loop: str,
     *,
     factors: tuple[int | str | None, ...],
@@ -90,7 +90,7 @@ def split(
 
 
 def split_by(
-    cursor: Cursor, counts: tuple[Affine | None, ...], *, names: tuple[str, ...] = ()
+    cursor: Cursor[For], counts: tuple[Affine | None, ...], *, names: tuple[str, ...] = ()
 ) -> Change:
     """Split a serial loop that starts at 0 by factors that are known to be positive, and to cover its extent
     if none of them is None. `names` are those of the new loops, by default new ones."""
@@ -124,7 +124,7 @@ def split_by(
     return Change(cursor.replace_with((nest,)), names, {loop: names})
 
 
-def _require_inits(cursor: Cursor, extents: Sequence[Expr]) -> None:
+def _require_inits(cursor: Cursor[For], extents: Sequence[Expr]) -> None:
     """Refuse factors that depend on loops outside of which an init runs.
 
     All extents but the first become coefficients in the values of iterators.
@@ -133,7 +133,7 @@ def _require_inits(cursor: Cursor, extents: Sequence[Expr]) -> None:
     require_inits_with_added_factors(cursor, feeding, extents[1:])
 
 
-def _require_unchanged_extent(cursor: Cursor) -> None:
+def _require_unchanged_extent(cursor: Cursor[For]) -> None:
     """Refuse an extent or domain that the loop may change: each iteration is checked against it."""
     require_unchanged_bounds((cursor.node,), cursor=cursor)
     iters = (iterator for block in collect(Block, cursor.node) for iterator in block.iters)
@@ -144,7 +144,7 @@ def _require_unchanged_extent(cursor: Cursor) -> None:
 
 
 def _required_factors(
-    factors: Sequence[int | str | None], cursor: Cursor
+    factors: Sequence[int | str | None], cursor: Cursor[For]
 ) -> tuple[Affine | None, ...]:
     """Return the factors; refuse them if they do not determine all extents, or if the loop may be cut short.
 
@@ -166,7 +166,7 @@ def _required_factors(
     return counts
 
 
-def _required_factor(factor: int | str | None, cursor: Cursor) -> Affine | None:
+def _required_factor(factor: int | str | None, cursor: Cursor[For]) -> Affine | None:
     """Return a factor, or None if it is to be inferred; refuse one that may not be positive.
 
     With a factor of 0 or less, no iteration would run. The only symbol known to be positive is T.vscale().
@@ -181,11 +181,11 @@ def _required_factor(factor: int | str | None, cursor: Cursor) -> Affine | None:
     return count
 
 
-def _parsed_factor(factor: str, cursor: Cursor) -> Affine:
+def _parsed_factor(factor: str, cursor: Cursor[object]) -> Affine:
     return affine_of(expr_of_text(factor, cursor, argument="factors"))
 
 
-def _factors_error(reason: str, cursor: Cursor) -> ScheduleError:
+def _factors_error(reason: str, cursor: Cursor[For]) -> ScheduleError:
     return schedule_error(
         "split.factors",
         f"Loop '{cursor.node.var}' cannot be split: {reason}.",
@@ -194,7 +194,7 @@ def _factors_error(reason: str, cursor: Cursor) -> ScheduleError:
     )
 
 
-def _require_cover(total: Affine, cursor: Cursor) -> None:
+def _require_cover(total: Affine, cursor: Cursor[For]) -> None:
     """Refuse factors whose product may be less than the extent: the last iterations would never run."""
     extent = integer_value(cursor.node.extent)
     if extent is None:
@@ -215,7 +215,7 @@ def _product_of_known(counts: Iterable[Affine | None]) -> Affine:
     return reduce(times, (count for count in counts if count is not None), ONE_FORM)
 
 
-def _is_exact(cursor: Cursor, counts: tuple[Affine | None, ...]) -> bool:
+def _is_exact(cursor: Cursor[For], counts: tuple[Affine | None, ...]) -> bool:
     """Return whether the new loops have exactly as many iterations as the old one."""
     known_product = _product_of_known(counts)
     return (
@@ -225,7 +225,7 @@ def _is_exact(cursor: Cursor, counts: tuple[Affine | None, ...]) -> bool:
     )
 
 
-def _divides(divisor: Affine, cursor: Cursor) -> bool:
+def _divides(divisor: Affine, cursor: Cursor[For]) -> bool:
     """Return whether a divisor divides the extent, even if computing the extent wraps around."""
     extent: Expr = cursor.node.extent
     if quotient(affine_of(extent), divisor) is None:
@@ -240,7 +240,7 @@ def _is_power_of_two(divisor: Affine) -> bool:
     return number is not None and number.bit_count() == 1
 
 
-def _loop_extents(cursor: Cursor, counts: tuple[Affine | None, ...]) -> tuple[Expr, ...]:
+def _loop_extents(cursor: Cursor[For], counts: tuple[Affine | None, ...]) -> tuple[Expr, ...]:
     inferred = _inferred_extent(cursor, _product_of_known(counts))
     extents = tuple(inferred if count is None else product_of(count) for count in counts)
     iterations = integer_value(cursor.node.extent)
@@ -249,7 +249,7 @@ def _loop_extents(cursor: Cursor, counts: tuple[Affine | None, ...]) -> tuple[Ex
     return (ZERO, *extents[1:])  # an empty loop stays empty, and so reads nothing
 
 
-def _inferred_extent(cursor: Cursor, divisor: Affine) -> Expr:
+def _inferred_extent(cursor: Cursor[For], divisor: Affine) -> Expr:
     """Return the extent divided by a divisor, rounded up.
 
     The usual sum, extent + divisor - 1, is avoided where it may wrap around.
@@ -265,12 +265,12 @@ def _inferred_extent(cursor: Cursor, divisor: Affine) -> Expr:
     return ceildiv_in_range(extent, divisor)
 
 
-def _is_exact_extent(extent: Expr, cursor: Cursor) -> bool:
+def _is_exact_extent(extent: Expr, cursor: Cursor[object]) -> bool:
     """Return whether computing an extent does not wrap around."""
     return dividend_of_floor(extent) is not None or overflow_of(cursor.function).is_exact(extent)
 
 
-def _may_wrap(cursor: Cursor, divisor: Affine) -> bool:
+def _may_wrap(cursor: Cursor[For], divisor: Affine) -> bool:
     """Return whether the loops may run past the largest int64, where the old variable becomes negative."""
     # Less than one divisor past the extent is ever reached.
     end = add(cursor.node.extent, product_of(divisor))

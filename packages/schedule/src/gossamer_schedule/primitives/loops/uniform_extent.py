@@ -9,7 +9,19 @@ from gossamer_ir.analysis.invariants import is_constant
 from gossamer_ir.arith.simplify import simplify
 from gossamer_ir.core.build import ONE, ZERO, index, index_var, integer_value
 from gossamer_ir.core.conditions import TRUE
-from gossamer_ir.nodes import Binary, Block, BlockIter, Buffer, Expr, For, Load, Range, Stmt, Store
+from gossamer_ir.nodes import (
+    Binary,
+    Block,
+    BlockIter,
+    Buffer,
+    Expr,
+    For,
+    Function,
+    Load,
+    Range,
+    Stmt,
+    Store,
+)
 from gossamer_ir.traversal.access_types import READS
 from gossamer_ir.traversal.free_vars import free_vars
 from gossamer_ir.traversal.names import Namer, namer_of
@@ -38,7 +50,12 @@ MAX_INLINE = 8
 
 @primitive(stages=LOOP_STAGES)
 def uniform_extent(
-    root: Cursor, loop: str, *, over: str, inline: bool = False, function: str | None = None
+    root: Cursor[Function],
+    loop: str,
+    *,
+    over: str,
+    inline: bool = False,
+    function: str | None = None,
 ) -> Change:
     """Let a loop run equally often in all iterations of loop `over` around it: as often as in the longest.
 
@@ -111,7 +128,7 @@ def uniform_extent(
     return _with_extent_before(outer, inner, around, body=body)
 
 
-def _longest_extent(outer: Cursor, inner: Cursor) -> Expr:
+def _longest_extent(outer: Cursor[For], inner: Cursor[For]) -> Expr:
     """Return the maximum of the extents of the inner loop in the iterations of the outer one."""
     over = outer.node
     count = integer_value(over.extent) or 0
@@ -136,7 +153,7 @@ def _extent_at(inner: For, over: For, *, iteration: int) -> Expr:
 
 
 def _with_extent_before(
-    outer: Cursor, inner: Cursor, around: tuple[For, ...], *, body: tuple[Stmt, ...]
+    outer: Cursor[For], inner: Cursor[For], around: tuple[For, ...], *, body: tuple[Stmt, ...]
 ) -> Change:
     """Return the change to a loop with this body, whose extent is computed before the outer loop."""
     namer = namer_of(outer.function)
@@ -155,7 +172,7 @@ def _with_extent_before(
     return Change(rewritten, (buffer.name, *names_of_nest(longest)))
 
 
-def _require_nest(outer: Cursor, inner: Cursor) -> None:
+def _require_nest(outer: Cursor[For], inner: Cursor[For]) -> None:
     """Refuse other statements between the loops: they could guard what the extent reads, or change it."""
     between = [step.parent for step in inner.steps_from(outer)]
     is_inside = outer.node in inner.loops
@@ -173,7 +190,7 @@ def _bounded_body(loop: For) -> tuple[Stmt, ...]:
 
 
 # Other statements: no bound is implied around them.
-def _is_bound_implied(inner: Cursor) -> bool:
+def _is_bound_implied(inner: Cursor[For]) -> bool:
     """Return whether the predicate of the block in a loop is proved to skip all iterations past its end, as
     after a split of the terms of a row. Nothing is read there that need not exist."""
     block, loops = inner.down("body", 0), []
@@ -199,7 +216,7 @@ def _is_bound_implied(inner: Cursor) -> bool:
     return point.proves(less_than(index_var(name), inner.node.extent))
 
 
-def _require_inits_inside(outer: Cursor, inner: Cursor) -> None:
+def _require_inits_inside(outer: Cursor[object], inner: Cursor[For]) -> None:
     """Refuse a block whose init runs before a loop outside of `outer`: it runs in copies of the loops around
     the block, before the extent is computed."""
     around = {loop.var for loop in outer.loops_in_block}
@@ -214,7 +231,7 @@ def _require_inits_inside(outer: Cursor, inner: Cursor) -> None:
             )
 
 
-def _required_dependences(outer: Cursor, inner: Cursor) -> tuple[For, ...]:
+def _required_dependences(outer: Cursor[For], inner: Cursor[For]) -> tuple[For, ...]:
     """Return the loops outside of `outer` on which the extent of the inner loop depends.
 
     Refuse an extent that does not depend on `outer`, or depends on anything but these loops and parameters.
@@ -243,7 +260,7 @@ def _required_dependences(outer: Cursor, inner: Cursor) -> tuple[For, ...]:
     return around
 
 
-def _require_dimension(loop: For, outer: Cursor) -> None:
+def _require_dimension(loop: For, outer: Cursor[object]) -> None:
     """Refuse a loop whose iterations cannot be the indices of a dimension of the new buffer."""
     param_names = {param.name for param in outer.function.params}
     is_known = free_vars(loop.extent) <= param_names and is_constant(

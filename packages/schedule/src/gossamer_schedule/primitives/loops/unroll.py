@@ -5,6 +5,7 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from gossamer_ir.core.build import integer_value
+from gossamer_ir.nodes import For, Function
 from gossamer_schedule.cursor.cursor_at import Cursor
 from gossamer_schedule.cursor.find import find_loop
 from gossamer_schedule.cursor.requirements import LOOP_STAGES, require_serial
@@ -17,7 +18,7 @@ MAX_EXTENT = 1024
 
 
 @primitive(stages=LOOP_STAGES)
-def unroll(root: Cursor, loop: str, *, function: str | None = None) -> Change:
+def unroll(root: Cursor[Function], loop: str, *, function: str | None = None) -> Change:
     """Mark a serial loop of constant extent as unrolled: its body is repeated for each iteration.
 
     The extent is at most 1024. The result's name is that of the loop.
@@ -55,7 +56,7 @@ def unroll(root: Cursor, loop: str, *, function: str | None = None) -> Change:
     return Change(cursor.replace_with((unrolled,)), (loop,))
 
 
-def _require_constant_extent(cursor: Cursor) -> None:
+def _require_constant_extent(cursor: Cursor[For]) -> None:
     """Refuse an extent that is not known when code is generated, or so large that the code would be too."""
     extent = integer_value(cursor.node.extent)
     if extent is None or not 0 <= extent <= MAX_EXTENT:

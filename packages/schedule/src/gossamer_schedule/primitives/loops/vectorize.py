@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from gossamer_ir.arith.affine import ONE_FORM, Affine, affine_of, factor_affine, times
 from gossamer_ir.core.annotations import REMAINDER
 from gossamer_ir.core.dtypes import vscale_factor
-from gossamer_ir.nodes import For, VScale
+from gossamer_ir.nodes import Block, For, Function, VScale
 from gossamer_ir.traversal.buffer_definitions import all_buffers
 from gossamer_ir.traversal.buffer_uses import buffers_written
 from gossamer_schedule.cursor.cursor_at import Cursor, addressable_stmts
@@ -43,7 +43,7 @@ NATIVE_LANES = "native"
 
 @primitive(stages=LOOP_STAGES)
 def vectorize(
-    root: Cursor,
+    root: Cursor[Function],
     loop: str,
     *,
     lanes: int | str | None = None,
@@ -126,14 +126,18 @@ def vectorize(
 
 
 def _vectorize(
-    root: Cursor, loop_name: str, *, remainder: Remainder, accumulate: Literal["atomic"] | None
+    root: Cursor[Function],
+    loop_name: str,
+    *,
+    remainder: Remainder,
+    accumulate: Literal["atomic"] | None,
 ) -> Change:
     if accumulate is not None:
         return _vectorize_terms(root, loop_name)
     return vectorize_loop(root, loop_name, remainder=remainder, require=require_no_race)
 
 
-def _split_into_lanes(root: Cursor, loop_name: str, lanes: int | str) -> Change:
+def _split_into_lanes(root: Cursor[Function], loop_name: str, lanes: int | str) -> Change:
     """Split a loop into a loop over vectors and one over their lanes."""
     cursor = find_loop(root, loop=loop_name)
 
@@ -146,7 +150,7 @@ def _split_into_lanes(root: Cursor, loop_name: str, lanes: int | str) -> Change:
     return split_by(cursor, (None, count))
 
 
-def required_lanes(cursor: Cursor, lanes: int | str) -> Affine:
+def required_lanes(cursor: Cursor[For], lanes: int | str) -> Affine:
     """Return a number of lanes; refuse one that a vector cannot have."""
     if lanes == NATIVE_LANES:
         return times(Affine({}, _native_factor(cursor)), affine_of(VScale()))
@@ -166,7 +170,7 @@ def required_lanes(cursor: Cursor, lanes: int | str) -> Affine:
     return count
 
 
-def _native_factor(cursor: Cursor) -> int:
+def _native_factor(cursor: Cursor[Block | For]) -> int:
     """Return the multiple of vscale that fills a register with the widest elements that a loop stores."""
     written = buffers_written(cursor.node.body)
     dtypes = (buffer.dtype for buffer in all_buffers(cursor.function) if buffer.name in written)
@@ -183,7 +187,7 @@ def _require_no_remainder(remainder: Remainder) -> None:
         )
 
 
-def _vectorize_terms(root: Cursor, loop_name: str) -> Change:
+def _vectorize_terms(root: Cursor[Function], loop_name: str) -> Change:
     """Compute the terms of a reduction in lanes, and combine them one by one."""
     # Imported late: no default schedule has terms in lanes.
     from gossamer_schedule.reductions.lane_terms import terms_in_lanes
@@ -203,7 +207,7 @@ def _vectorize_terms(root: Cursor, loop_name: str) -> Change:
 
 
 def vectorize_loop(
-    root: Cursor, loop_name: str, *, remainder: Remainder, require: Requirement
+    root: Cursor[Function], loop_name: str, *, remainder: Remainder, require: Requirement
 ) -> Change:
     """Vectorize a loop; `require` checks a loop that is not a reduction."""
     cursor = find_loop(root, loop=loop_name)
@@ -224,7 +228,7 @@ def vectorize_loop(
     return Change(cursor.replace_with((vector_loop,)), (loop_name,))
 
 
-def _require_innermost(cursor: Cursor) -> None:
+def _require_innermost(cursor: Cursor[For]) -> None:
     """Refuse a loop around another one: all lanes execute a statement together, but each lane may need
     another number of iterations of the inner loop."""
     for stmt in addressable_stmts(cursor.node.body):
@@ -237,7 +241,7 @@ def _require_innermost(cursor: Cursor) -> None:
             )
 
 
-def _require_lanes(cursor: Cursor) -> None:
+def _require_lanes(cursor: Cursor[For]) -> None:
     """Refuse an extent that is not the number of lanes of a vector type, which is fixed when code is
     generated."""
     if not _is_lane_count(affine_of(cursor.node.extent)):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from random import Random
 
-from gossamer_ir.nodes import STAGES
+from gossamer_ir.nodes import STAGES, Function
 from gossamer_schedule.cursor.cursor_at import Cursor
 from gossamer_schedule.cursor.requirements import require_between
 from gossamer_schedule.definition.change import Change
@@ -16,7 +16,7 @@ from gossamer_schedule.errors import schedule_error
 
 @primitive(stages=STAGES)
 def sample_categorical(
-    root: Cursor,
+    root: Cursor[Function],
     name: str,
     *,
     candidates: tuple[int, ...],

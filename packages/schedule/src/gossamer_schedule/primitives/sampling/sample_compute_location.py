@@ -8,7 +8,7 @@ from random import Random
 from typing import Literal
 
 from gossamer_ir.errors import ScheduleError
-from gossamer_ir.nodes import For, Function
+from gossamer_ir.nodes import Block, For, Function
 from gossamer_schedule.cursor.cursor_at import Cursor, addressable_stmts
 from gossamer_schedule.cursor.find import find_block
 from gossamer_schedule.cursor.requirements import LOOP_STAGES
@@ -24,7 +24,7 @@ _MOVING_PRIMITIVES = {"compute_at": compute_at, "reverse_compute_at": reverse_co
 
 @primitive(stages=LOOP_STAGES)
 def sample_compute_location(
-    root: Cursor,
+    root: Cursor[Function],
     block: str,
     *,
     name: str,
@@ -77,7 +77,7 @@ def sample_compute_location(
     return Change(root, (name,), values={name: chosen}, recorded={"decision": chosen, "seed": 0})
 
 
-def _possible_loops(owner: Function, cursor: Cursor, *, move: str) -> Iterator[str]:
+def _possible_loops(owner: Function, cursor: Cursor[Block], *, move: str) -> Iterator[str]:
     """Yield the loops into which a block may move, in program order: those that the primitive accepts."""
     around = {loop.var for loop in cursor.nest}
     for stmt in addressable_stmts(owner.body):

@@ -7,7 +7,7 @@ from random import Random
 from typing import TypeAlias
 
 from gossamer_ir.arith.affine import affine_of, factor_affine
-from gossamer_ir.nodes import Expr
+from gossamer_ir.nodes import Expr, Function
 from gossamer_schedule.cursor.cursor_at import Cursor
 from gossamer_schedule.cursor.find import find_loop
 from gossamer_schedule.cursor.requirements import LOOP_STAGES, require_between
@@ -27,7 +27,7 @@ MAX_FACTOR = 2**16
 
 @primitive(stages=LOOP_STAGES)
 def sample_perfect_tile(
-    root: Cursor,
+    root: Cursor[Function],
     loop: str,
     *,
     name: str,

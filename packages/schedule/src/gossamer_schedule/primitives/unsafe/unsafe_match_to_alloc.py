@@ -23,7 +23,7 @@ from gossamer_schedule.errors import schedule_error
 
 @primitive(stages=LOOP_STAGES)
 def unsafe_match_to_alloc(
-    root: Cursor, block: str, *, buffer: str, function: str | None = None
+    root: Cursor[Function], block: str, *, buffer: str, function: str | None = None
 ) -> Change:
     """Replace a buffer of the caller, to which a block stores, by one that the function allocates.
 

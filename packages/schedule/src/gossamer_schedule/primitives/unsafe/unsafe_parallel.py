@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from gossamer_ir.nodes import Function
 from gossamer_schedule.cursor.cursor_at import Cursor
 from gossamer_schedule.cursor.requirements import LOOP_STAGES
 from gossamer_schedule.definition.change import Change
@@ -12,7 +13,7 @@ from gossamer_schedule.primitives.loops.parallel import parallelize_loop
 
 @primitive(stages=LOOP_STAGES)
 def unsafe_parallel(
-    root: Cursor,
+    root: Cursor[Function],
     loop: str,
     *,
     weight: str | None = None,

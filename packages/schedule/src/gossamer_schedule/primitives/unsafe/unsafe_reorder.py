@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from gossamer_ir.nodes import For, Stmt
+from gossamer_ir.nodes import For, Function, Stmt
 from gossamer_schedule.cursor.cursor_at import Cursor
 from gossamer_schedule.cursor.requirements import LOOP_STAGES
 from gossamer_schedule.definition.change import Change
@@ -15,7 +15,7 @@ from gossamer_schedule.reductions.reassociation import with_reassociation_marks
 
 
 @primitive(stages=LOOP_STAGES)
-def unsafe_reorder(root: Cursor, *loops: str, function: str | None = None) -> Change:
+def unsafe_reorder(root: Cursor[Function], *loops: str, function: str | None = None) -> Change:
     """Reorder loops of one nest without a proof that their iterations may be exchanged.
 
     `loops` are those of `reorder`. The blocks inside are annotated `reassociates`, as the order of
@@ -36,6 +36,8 @@ def unsafe_reorder(root: Cursor, *loops: str, function: str | None = None) -> Ch
     return marked_unsafe(reorder_loops(root, loops, require=_reordered_body))
 
 
-def _reordered_body(top: Cursor, chain: Sequence[For], moved: Sequence[For]) -> tuple[Stmt, ...]:
+def _reordered_body(
+    top: Cursor[object], chain: Sequence[For], moved: Sequence[For]
+) -> tuple[Stmt, ...]:
     """Return the body of the nest, whose reductions may be combined in another order, without any check."""
     return with_reassociation_marks(chain[-1].body)

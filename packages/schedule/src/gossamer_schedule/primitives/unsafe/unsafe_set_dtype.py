@@ -45,7 +45,7 @@ _WIDENED_OPS = ("add", "sub", "mul", "min", "max")
 
 @primitive(stages=LOOP_STAGES)
 def unsafe_set_dtype(
-    root: Cursor, buffer: str, *, dtype: str, function: str | None = None
+    root: Cursor[Function], buffer: str, *, dtype: str, function: str | None = None
 ) -> Change:
     """Change the dtype of a buffer that the function allocates.
 

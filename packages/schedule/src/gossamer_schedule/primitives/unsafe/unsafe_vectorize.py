@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from gossamer_ir.nodes import Function
 from gossamer_schedule.cursor.cursor_at import Cursor
 from gossamer_schedule.cursor.requirements import LOOP_STAGES
 from gossamer_schedule.definition.change import Change
@@ -12,7 +13,11 @@ from gossamer_schedule.primitives.loops.vectorize import Remainder, vectorize_lo
 
 @primitive(stages=LOOP_STAGES)
 def unsafe_vectorize(
-    root: Cursor, loop: str, *, remainder: Remainder = "scalar", function: str | None = None
+    root: Cursor[Function],
+    loop: str,
+    *,
+    remainder: Remainder = "scalar",
+    function: str | None = None,
 ) -> Change:
     """Vectorize an innermost loop without a proof that its lanes access different elements.
 
