@@ -69,6 +69,43 @@ for i in T.serial(n // 4):
                 Y[k * 4 + l] = X[i * 4 + l]
 """,
     ),
+    "a bound that is zero unless a condition holds, which is tested inside again": (
+        """
+for i in T.serial(n // 4):
+    for k in T.serial(T.if_then_else(i > 1, n // 4, 0)):
+        if i > 1 and k < n - 5:
+            Y[k] = X[i]
+        if i > 1:
+            for l in T.vectorized(4):
+                Y[k * 4 + l] = X[i * 4 + l]
+""",
+        """
+for i in T.serial(n // 4):
+    if i > 1:
+        for k in T.serial(n // 4):
+            if k < n - 5:
+                Y[k] = X[i]
+            for l in T.vectorized(4):
+                Y[k * 4 + l] = X[i * 4 + l]
+""",
+    ),
+    "a bound that is zero unless an element is positive, which may change before another test": (
+        """
+for i in T.serial(n // 4):
+    for k in T.serial(T.if_then_else(P[i] > 0, n // 4, 0)):
+        if P[i] > 0:
+            P[k] = 0
+            Y[k] = X[i]
+""",
+        """
+for i in T.serial(n // 4):
+    if P[i] > 0:
+        for k in T.serial(n // 4):
+            if P[i] > 0:
+                P[k] = 0
+                Y[k] = X[i]
+""",
+    ),
 }
 
 

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 
 from msgspec.structs import replace
 
+from gossamer_ir.analysis.accesses.buffer_accesses import reads_in
 from gossamer_ir.analysis.proofs.program_point import is_speculatable_before
 from gossamer_ir.core.build import integer_value
 from gossamer_ir.core.conditions import conjunction, conjuncts
@@ -32,7 +33,8 @@ def unswitch_uniform_conditions(module: Module) -> Module:
 
     They move before the vectorized loop, and before the serial and unrolled loops around it that contain
     nothing else and leave them invariant. A part that reads memory moves only out of loops with at least
-    one iteration; otherwise it stays inside, before the part that depends on the lane.
+    one iteration; otherwise it stays inside, before the part that depends on the lane. A loop that has no
+    iteration unless a condition holds runs under that condition, and no longer tests it inside.
 
     >>> from gossamer_testkit.examples import program
     >>> from gossamer_testkit.show import body_text
@@ -107,8 +109,26 @@ def _with_bound_apart(stmt: Stmt) -> Stmt:
     match stmt:
         case For(extent=IfThenElse() as extent) if integer_value(extent.if_false) == 0:
             loop = replace(stmt, extent=extent.if_true)
-            return If(extent.condition, (loop,))
+            return If(extent.condition, _body_where(extent.condition, (loop,)))
     return stmt
+
+
+def _body_where(condition: Expr, body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
+    """Return the body of a condition without other tests of it."""
+    # Memory may change between two tests; variables do not.
+    if reads_in(condition):
+        return body
+    return map_stmts(body, lambda stmt: _stmt_where(condition, stmt))
+
+
+def _stmt_where(condition: Expr, stmt: Stmt) -> tuple[Stmt, ...]:
+    stmt = with_bodies(stmt, lambda body: _body_where(condition, body))
+    match stmt:
+        case If(else_body=()):
+            parts = list(conjuncts(stmt.condition))
+            if condition in parts:
+                return _under([part for part in parts if part != condition], stmt.then_body)
+    return (stmt,)
 
 
 # --- inside a vectorized loop
