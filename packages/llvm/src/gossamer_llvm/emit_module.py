@@ -26,6 +26,7 @@ from gossamer_llvm.emitter.ir_builder import COLD, HOT, IRBuilder
 from gossamer_llvm.emitter.module_emitter import ModuleEmitter
 from gossamer_llvm.emitter.operands import BufferAddress, Value
 from gossamer_llvm.emitter.types import in_llvm_units, value_type
+from gossamer_llvm.memory.filled_buffers import filled_buffers
 from gossamer_llvm.memory.unread_lanes import stores_of_unread_lanes
 from gossamer_llvm.target_info import CODE_ALIGNMENT, TargetInfo
 from gossamer_support.typed_calls import typed
@@ -119,6 +120,7 @@ def _new_function_emitter(
         facts=fact_index(function.facts),
         shared=summary.passed,
         unchanging=_read_only_buffers(function, summary, aliasing),
+        filled=filled_buffers(function),
         unmasked=_unmasked_stores(function, module.target_info),
         replaced=summary.replaced,
     )

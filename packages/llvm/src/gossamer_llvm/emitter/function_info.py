@@ -26,6 +26,8 @@ class FunctionInfo(msgspec.Struct, frozen=True, kw_only=True):
     """The buffers that are passed to functions, which may change their elements at any time."""
     unchanging: frozenset[str] = frozenset()
     """The buffers that nothing writes while the function runs."""
+    filled: frozenset[str] = frozenset()
+    """The buffers whose elements are all stored before one is read."""
     unmasked: frozenset[Store] = frozenset()
     """The stores of selects between a new value and the old one that may store the new one in all lanes."""
     replaced: frozenset[tuple[str, tuple[Expr, ...]]] = frozenset()

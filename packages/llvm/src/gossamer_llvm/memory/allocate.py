@@ -1,6 +1,6 @@
 """Allocates buffers: small ones of constant shape, or of the size of a scalable vector, on the stack, where
 LLVM can promote them to registers, all others on the heap, at the start of a cache line. The memory is
-cleared, so that no program reads an undefined value."""
+cleared, so that no program reads an undefined value, except on the stack where loops fill it anyway."""
 
 from __future__ import annotations
 
@@ -99,7 +99,12 @@ def _allocate_on_stack(emitter: FunctionEmitter, buffer: Buffer, reserved: int) 
     _require_library(emitter, buffer)
     address = emitter.builder.alloca(f"[{reserved} x {memory_type(buffer.dtype)}]", align=64)
     size = reserved * element_bytes(buffer.dtype)
-    emitter.call_void("llvm.memset.p0.i64", f"ptr align 64 {address}, i8 0, i64 {size}, i1 false")
+    # A vector at the end may be read beyond the elements.
+    is_padded = integer_value(product(buffer.shape)) != reserved
+    if is_padded or buffer.name not in emitter.info.filled:
+        emitter.call_void(
+            "llvm.memset.p0.i64", f"ptr align 64 {address}, i8 0, i64 {size}, i1 false"
+        )
     # Functions of parallel loops see the address, and may change the elements at any time.
     is_private = buffer.name not in emitter.info.shared
     emitter.buffers[buffer.name] = BufferAddress(buffer, address, reserved if is_private else 0)
