@@ -9,6 +9,7 @@ from msgspec.structs import replace
 
 from gossamer_ir.interchange.records import Intrinsic, Schedule, Step, Trace
 from gossamer_ir.nodes import Module
+from gossamer_ir.script import print_module
 from gossamer_schedule.cursor.handles import StmtHandle
 from gossamer_schedule.cursor.name_queries import (
     get_blocks,
@@ -152,8 +153,6 @@ class ScheduleBuilder(Fluent):
 
     def show(self) -> str:
         """Return the script of the module, and the steps that led to it."""
-        from gossamer_ir.script import print_module
-
         return f"{print_module(self.module)}\n{self.to_python()}"
 
     def to_json(self) -> str:

@@ -8,6 +8,7 @@ from typing import Concatenate, ParamSpec
 
 from gossamer_ir.errors import ScheduleError
 from gossamer_ir.nodes import Function, Module
+from gossamer_ir.verify import verify
 from gossamer_schedule.cursor.cursor_at import Cursor, cursor_at
 from gossamer_schedule.definition.arguments import require_declared_arguments
 from gossamer_schedule.definition.change import Change
@@ -83,8 +84,6 @@ def change_of(result: PrimitiveResult, root: Cursor[Function]) -> Change:
 
 def _required_change(returned: object) -> Change:
     """Return the result of a plugin's primitive; raise if it is not a change to a valid module."""
-    from gossamer_ir.verify import verify  # imported late: only results of plugins are verified
-
     if not isinstance(returned, Change):
         raise TypeError(f"it returned {returned!r}; expected a Change")
     verify(returned.root.module)

@@ -9,11 +9,13 @@ import numpy as np
 
 from gossamer.cli.comparison.accuracy import Comparison, compare_with_baseline
 from gossamer.cli.comparison.baselines import baseline_of
+from gossamer.compilation.pipeline import schedule_for_target, stage_texts
 from gossamer.operator_calls.operands.checked_operands import has_one_kernel, kernel_spec
 from gossamer.operator_calls.operator_kernels import kernel_for
 from gossamer.operator_calls.operator_program import module_of
 from gossamer.operators import operator_named
 from gossamer.targets.parse_target import DEFAULT_TARGET
+from gossamer.targets.resolve_target import resolve_target
 from gossamer_formats import Array, SparseTensor, to_scipy
 from gossamer_ir.interchange.records import Schedule
 from gossamer_ir.nodes import Module
@@ -50,17 +52,12 @@ class OperatorRun:
 
     def schedule(self) -> Schedule:
         """Return the schedule that the rules choose."""
-        from gossamer.compilation.pipeline import schedule_for_target
-        from gossamer.targets.resolve_target import resolve_target
-
         return schedule_for_target(
             self._module(), resolve_target(self._target)[1], self.tensor.stats
         )
 
     def stage_texts(self) -> Mapping[str, str]:
         """Return the text of the kernel at each stage."""
-        from gossamer.compilation.pipeline import stage_texts
-
         return stage_texts(self._module(), target=self._target, stats=self.tensor.stats)
 
     def _module(self) -> Module:

@@ -23,6 +23,7 @@ from gossamer.operator_calls.operands.matrix_operand import KernelMatrix
 from gossamer.operator_calls.operator_kernels import KernelSpec, kernel_for
 from gossamer.operator_calls.operator_program import OperatorProgram, Variant
 from gossamer.targets.parse_target import DEFAULT_TARGET, parse_target
+from gossamer.targets.resolve_target import resolve_target
 from gossamer_backend import BoundCall, Device
 from gossamer_ir.errors import ArgumentError
 from gossamer_ir.interchange.records import Target
@@ -80,8 +81,6 @@ def bind_scaling(
 
 
 def _backend_of(target: Target) -> ValidatingBackend:
-    from gossamer.targets.resolve_target import resolve_target  # only for arrays of a device
-
     return resolve_target(target)[0]
 
 

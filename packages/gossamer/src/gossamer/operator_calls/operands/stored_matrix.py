@@ -11,6 +11,7 @@ import numpy as np
 from msgspec.structs import replace
 
 from gossamer.compilation.build_kernels import fact_checker
+from gossamer.compilation.pipeline import report_for_target
 from gossamer.operator_calls.operands.long_rows import MAX_SUM
 from gossamer.operator_calls.operator_kernels import KernelSpec
 from gossamer.operator_calls.operator_program import (
@@ -22,6 +23,7 @@ from gossamer.operator_calls.operator_program import (
     module_of,
 )
 from gossamer.targets.parse_target import DEFAULT_TARGET
+from gossamer.targets.resolve_target import resolve_elsewhere
 from gossamer_formats import Array, SparseTensor, Storage, format_named, require_valid_storage
 from gossamer_formats.internal_api import (
     FORMATS,
@@ -34,6 +36,7 @@ from gossamer_formats.internal_api import (
 )
 from gossamer_ir.core.axis_kinds import indptr_of, is_full
 from gossamer_ir.core.build import index_var
+from gossamer_ir.errors import FormatError
 from gossamer_ir.interchange.records import Stats, Target, size_class
 from gossamer_ir.nodes import Expr, FormatDescription, Var
 from gossamer_ir.transform.decomposition.part_parameter import part_parameter
@@ -233,10 +236,6 @@ def _is_scheduled(
 ) -> bool:
     """Return whether the schedule of a program over a format makes a conversion to CSR superfluous on a
     target: rules for CPUs know other formats than those for grids of threads."""
-    from gossamer.compilation.pipeline import report_for_target
-    from gossamer.targets.resolve_target import resolve_elsewhere
-    from gossamer_ir.errors import FormatError
-
     # Blocks of one row and one column are elements: CSR has less to read.
     sizes: dict[Expr, int] = {index_var(name): size for name, size in stored_format.sizes}
     if [sizes.get(block) for _, block in _block_counts(stored_format.description)] == [1, 1]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 import numpy as np
 
-from gossamer_formats import Array, Conversion, Decomposition, SparseTensor
+from gossamer_formats import Array, Conversion, Decomposition, SparseTensor, convert
 from gossamer_formats.internal_api import MemoKey, replace_values, with_fill
 from gossamer_ir.analysis.axes.logical_elements import stores_only_elements
 
@@ -39,8 +39,6 @@ def in_format(matrix: SparseTensor, estimate: Estimate) -> PreparedMatrix:
 def pattern_in_format(matrix: SparseTensor, estimate: Estimate) -> ConvertedPattern:
     """Return the pattern of a matrix in CSR without duplicates in the format of an estimate, for
     `matrix_with_values`."""
-    from gossamer_formats import convert
-
     # Zeros would be left out of blocks, and other values may not be zero there.
     ones = replace_values(matrix, np.ones(matrix.nnz, matrix.dtype))
     return _convert(ones, estimate, convert)
