@@ -13,7 +13,7 @@ from gossamer.operators.spmm import SCRIPT
 from gossamer_formats import convert, format_names, from_scipy
 from gossamer_ir.script import parse_module, print_format
 from gossamer_schedule import decompose_format
-from gossamer_testkit.matrices.oracles import spmm
+from gossamer_testkit.matrices.oracles import spmm, tolerance
 
 PARAMETERS = {
     "blocked_sell": {"block_rows": 4, "block_columns": 3, "height": 2},
@@ -68,7 +68,7 @@ def test_a_product_with_a_matrix_in_a_format(name, shape):
     dense = np.random.default_rng(1).random((shape[1], 5), dtype=np.float32)
     part = convert(from_scipy(stored), name, **PARAMETERS.get(name, {})).tensor
     np.testing.assert_allclose(
-        product([part], dense, shape), spmm(stored, dense), rtol=1e-5, atol=1e-6
+        product([part], dense, shape), spmm(stored, dense), rtol=tolerance(shape[1], "float32")
     )
 
 
@@ -88,5 +88,5 @@ def test_a_product_with_a_matrix_in_parts(names):
         part.eliminate_zeros()
         parts.append(convert(from_scipy(part), name, **PARAMETERS.get(name, {})).tensor)
     np.testing.assert_allclose(
-        product(parts, dense, shape), spmm(stored, dense), rtol=1e-5, atol=1e-6
+        product(parts, dense, shape), spmm(stored, dense), rtol=tolerance(shape[1], "float32")
     )

@@ -231,6 +231,9 @@ def tolerance(length: int, dtype: str) -> float:
     """Return the bound of `max_relative_error` for a sum of `length` products in a dtype, in any order,
     without overflow or underflow (Higham, Accuracy and Stability of Numerical Algorithms, section 3.1).
 
+    It bounds the relative error, the `rtol` of NumPy, if no product is negative. Two results that are both
+    rounded differ by up to twice as much: the bound for twice the length.
+
     >>> tolerance(0, "float32")
     0.0
     """
