@@ -92,7 +92,7 @@ def _without_middle(t: Tensors) -> KernelMap:
     sources, targets = (torch.cat([each[:start], each[end:]]) for each in t["pairs"])
     later = ends[middle + 1 :] - (end - start)
     offsets: Any = torch.cat([ends.new_zeros(1), ends[:middle], later])
-    return KernelMap(sources, targets, offsets)
+    return KernelMap(sources, targets, offsets, len(t["x"]))
 
 
 BUILDERS: dict[str, Build] = {

@@ -12,6 +12,8 @@ import torch
 
 import gossamer as gs
 import gossamer_torch as gt
+import gossamer_torch.patterns
+import gossamer_torch.torch_layouts
 from gossamer_ir.errors import ArgumentError
 from gossamer_torch.patterns import kept_pattern
 
@@ -237,3 +239,101 @@ def test_values_with_another_pattern_are_those_of_another_matrix():
     mixed, X = B.with_values(A.values), torch.randn(20, 3, dtype=torch.float64)
     gt.spmm(B, X)
     torch.testing.assert_close(gt.spmm(mixed, X), mixed.to_dense() @ X)
+
+
+def _layouts():
+    return {
+        "csr": lambda dense: dense.to_sparse_csr(),
+        "csc": lambda dense: dense.to_sparse_csc(),
+        "coo": lambda dense: dense.to_sparse_coo(),
+        "bsr": lambda dense: dense.to_sparse_bsr((2, 2)),
+    }
+
+
+@pytest.fixture
+def transposed_patterns(monkeypatch):
+    """The patterns that are transposed."""
+    patterns = []
+    transpose = gossamer_torch.patterns._transpose
+    monkeypatch.setattr(
+        gossamer_torch.patterns,
+        "_transpose",
+        lambda pattern: patterns.append(pattern) or transpose(pattern),
+    )
+    return patterns
+
+
+@pytest.mark.parametrize("layout", _layouts())
+def test_a_sparse_tensor_is_transposed_once(layout, transposed_patterns):
+    S = _layouts()[layout](torch.randn(6, 8).relu())
+    for _ in range(3):
+        dense = torch.randn(8, 3, requires_grad=True)
+        gt.spmm(S, dense).sum().backward()
+        assert torch.allclose(dense.grad, S.to_dense().T @ torch.ones(6, 3), atol=1e-5)
+    assert len(transposed_patterns) == 1
+
+
+@pytest.mark.parametrize("layout", _layouts())
+def test_writes_to_values_keep_the_indices_of_a_sparse_tensor(layout, transposed_patterns):
+    S = _layouts()[layout](torch.randn(6, 8).relu())
+    for factor in (1.0, 2.0, 0.5):
+        S.values().mul_(factor)
+        dense = torch.randn(8, 3, requires_grad=True)
+        result = gt.spmm(S, dense)
+        result.sum().backward()
+        assert torch.allclose(result, S.to_dense() @ dense, atol=1e-5)
+    assert len(transposed_patterns) == 1
+
+
+@pytest.mark.parametrize("layout", ["csr", "csc", "coo"])
+def test_writes_to_indices_of_a_sparse_tensor_are_noticed(layout):
+    S = _layouts()[layout](torch.tensor([[0.0, 2.0], [3.0, 0.0]]))
+    assert (gt.spmm(S, torch.eye(2)) == S.to_dense()).all()
+    indices = {"csr": "col_indices", "csc": "row_indices", "coo": "indices"}[layout]
+    numbers = getattr(S, indices)()
+    (numbers[1] if layout == "coo" else numbers).copy_(torch.tensor([0, 1]))
+    assert (gt.spmm(S, torch.eye(2)) == S.to_dense()).all()
+
+
+def test_indices_end_with_their_sparse_tensor():
+    S = torch.randn(6, 8).relu().to_sparse_csr()
+    gt.spmm(S, torch.ones(8, 2))
+    assert S in gossamer_torch.torch_layouts._kept_indices
+    count = len(gossamer_torch.torch_layouts._kept_indices)
+    del S
+    gc.collect()
+    assert len(gossamer_torch.torch_layouts._kept_indices) == count - 1
+
+
+def test_a_captured_matrix_of_a_sparse_tensor_is_compiled():
+    S = torch.randn(9, 7).relu().to_sparse_csr()
+    A, dense = gt.to_sparse_matrix(S), torch.randn(7, 3)
+    compiled = torch.compile(lambda x: gt.spmm(A, x), fullgraph=True, backend="aot_eager")
+    assert torch.allclose(compiled(dense), S.to_dense() @ dense, atol=1e-5)
+
+
+@pytest.mark.parametrize("form", ["csr", "ell", "hyb"])
+def test_a_compiled_product_takes_tensors_of_gossamer(form):
+    matrices = [scipy.sparse.random_array((9, 7), density=d, rng=0) for d in (0.3, 0.5)]
+    tensors = [gs.from_scipy(matrix.tocsr()) for matrix in matrices]
+    if form == "hyb":
+        tensors = [gs.decompose(tensor, "hyb") for tensor in tensors]
+    else:
+        tensors = [tensor.asformat(form) for tensor in tensors]
+    compiled = torch.compile(gt.spmm, fullgraph=True, backend="aot_eager")
+    for number in (0, 1, 0):
+        dense = torch.randn(7, 3, dtype=torch.float64, requires_grad=True)
+        result = compiled(tensors[number], dense)
+        matrix = torch.from_numpy(matrices[number].toarray())
+        assert torch.allclose(result, matrix @ dense)
+        result.sum().backward()
+        assert torch.allclose(dense.grad, matrix.T @ torch.ones(9, 3, dtype=torch.float64))
+
+
+@pytest.mark.parametrize("layout", ["csc", "bsr"])
+def test_leaves_of_layouts_without_gradients_are_refused(layout):
+    S = _layouts()[layout](torch.ones(2, 2)).requires_grad_()
+    with pytest.raises(ArgumentError, match="cannot accumulate"):
+        gt.spmm(S, torch.ones(2, 2))
+    with torch.no_grad():
+        assert gt.spmm(S, torch.ones(2, 2)).tolist() == [[2, 2], [2, 2]]

@@ -1,4 +1,4 @@
-"""Sparse matrices of other kinds as matrices of torch's tensors: from torch, an edge index, or gossamer."""
+"""Sparse matrices of other kinds as matrices of torch's tensors: from an edge index, or gossamer."""
 
 from __future__ import annotations
 
@@ -14,19 +14,18 @@ from gossamer_support.typed_calls import typed
 from gossamer_torch.checks import (
     INDEX_TENSOR_DTYPES,
     require_dense,
-    require_device,
     require_indices,
     require_matrix_shape,
     require_tensor_shape,
     require_value_tensor,
 )
-from gossamer_torch.counting_sort import counting_order
 from gossamer_torch.func_transforms import are_calls_observed
 from gossamer_torch.kept_results import make_to_keep
-from gossamer_torch.numpy_views import dtype_name_of, shared_array
+from gossamer_torch.numpy_views import dtype_name_of
 from gossamer_torch.patterns import kept_pattern
-from gossamer_torch.sparse_matrix import SparseMatrix
+from gossamer_torch.sparse_matrix import SparseMatrix, matrix_of_checked
 from gossamer_torch.tensor_states import TensorState, has_state, state_of
+from gossamer_torch.torch_layouts import matrix_of_torch, order_by_rows
 
 SparseOperand: TypeAlias = SparseMatrix | torch.Tensor | SparseTensor | Decomposition
 """The types that operators take as a sparse matrix: a tensor of torch has a sparse layout."""
@@ -48,7 +47,7 @@ def to_sparse_matrix(A: SparseOperand) -> SparseMatrix:
     if isinstance(A, torch.Tensor):
         return matrix_of_torch(A)
     if isinstance(A, SparseTensor | Decomposition):
-        return matrix_of_gossamer(A)
+        return _constant_matrix(A) if torch.compiler.is_compiling() else matrix_of_gossamer(A)
     raise ArgumentError(
         "operand.kind",
         f"The matrix has the type '{type(A).__name__}'; expected a SparseMatrix, a sparse tensor of torch or "
@@ -90,88 +89,38 @@ def from_edge_index(
         require_value_tensor(values, columns)
     require_indices("edge_index[0]", rows, shape[0])
     require_indices("edge_index[1]", columns, shape[1])
-    return _sort_by_rows(rows, columns, values, shape)
+    crow, col, order = order_by_rows(rows, columns, shape)
+    taken = None if values is None or order is None else values.index_select(0, order)
+    return SparseMatrix(crow, col, taken, shape=shape)
 
 
-def _sort_by_rows(
-    rows: torch.Tensor,
-    columns: torch.Tensor,
-    values: torch.Tensor | None,
-    shape: tuple[int, int],
-) -> SparseMatrix:
-    """Return the matrix of coordinates in any order. The host sorts them, also those of a GPU."""
-    by_column = counting_order(shared_array(columns.cpu()), shape[1]).order
-    offsets, by_row = counting_order(shared_array(rows.cpu())[by_column], shape[0])
-    order = torch.from_numpy(by_column[by_row]).long().to(columns.device)
-    crow = torch.from_numpy(offsets).to(columns.dtype).to(columns.device)
-    taken = None if values is None else values.index_select(0, order)
-    return SparseMatrix(crow, columns.index_select(0, order), taken, shape=shape)
-
-
-def matrix_of_torch(tensor: torch.Tensor) -> SparseMatrix:
-    """Return a sparse tensor of torch as a `SparseMatrix`, as `to_sparse_matrix` does.
-
-    >>> matrix_of_torch(torch.eye(2).to_sparse_csr()).crow
-    tensor([0, 1, 2])
-    """
-    if tensor.is_nested:
-        require_dense("the matrix", tensor)
-    if tensor.dim() != 2:
-        require_tensor_shape("the matrix", tensor, (None, None))
-    shape = (tensor.shape[0], tensor.shape[1])
-    if tensor.layout == torch.sparse_coo and tensor.sparse_dim() != 2:
-        raise ArgumentError(
-            "operand.kind",
-            f"The matrix has {tensor.sparse_dim()} sparse and {tensor.dense_dim()} dense dimensions; "
-            "expected 2 sparse ones.",
-            hint="Convert it with tensor.to_dense().to_sparse_coo().",
-        )
-    require_device("the matrix", tensor)
-    is_sparse = tensor.layout != torch.strided
-    if is_sparse and not (tensor.is_floating_point() or tensor.is_complex()):
-        # Masks and adjacency matrices are of bool or integers; products need floating-point values.
-        tensor = tensor.to(torch.get_default_dtype())
-    match tensor.layout:
-        case torch.sparse_csr:
-            return SparseMatrix(
-                tensor.crow_indices(), tensor.col_indices(), tensor.values(), shape=shape
-            )
-        case torch.sparse_csc:
-            columns = _range_numbers(tensor.ccol_indices())
-            return _sort_by_rows(tensor.row_indices(), columns, tensor.values(), shape)
-        case torch.sparse_coo:
-            coalesced = tensor.coalesce()
-            rows, columns = coalesced.indices()
-            return _sort_by_rows(rows, columns, coalesced.values(), shape)
-        case torch.sparse_bsr:
-            return _from_blocks(tensor, shape)
-    raise ArgumentError(
-        "operand.kind",
-        f"The matrix has the layout {tensor.layout}; expected CSR, CSC, COO or BSR.",
-        hint="Convert it with tensor.to_sparse_csr().",
+def _constant_matrix(tensor: SparseTensor | Decomposition) -> SparseMatrix:
+    """Return a tensor of gossamer as a matrix that is a constant of the graph that is being compiled: torch
+    guards the graph by the identity of the tensor."""
+    return matrix_of_checked(
+        _crow_of(tensor), _col_of(tensor), _values_of(tensor), _shape_of(tensor)
     )
 
 
-def _range_numbers(offsets: torch.Tensor) -> torch.Tensor:
-    """Return the number of the range that each element is in."""
-    numbers = torch.arange(offsets.numel() - 1, dtype=offsets.dtype, device=offsets.device)
-    return torch.repeat_interleave(numbers, offsets.diff())
+# One function each: what is assumed to be constant is a tensor or a number, not a matrix.
+@torch.compiler.assume_constant_result  # type: ignore[untyped-decorator]  # torch has no types here
+def _crow_of(tensor: SparseTensor | Decomposition) -> torch.Tensor:
+    return matrix_of_gossamer(tensor).crow
 
 
-def _from_blocks(tensor: torch.Tensor, shape: tuple[int, int]) -> SparseMatrix:
-    values = tensor.values()
-    _, height, width = values.shape
-    indices = tensor.col_indices()
-    rows = _range_numbers(tensor.crow_indices())[:, None, None] * height
-    down, across = (
-        torch.arange(size, dtype=indices.dtype, device=indices.device) for size in (height, width)
-    )
-    rows = rows + down[:, None]
-    columns = indices[:, None, None] * width + across
-    rows, columns = (
-        coordinates.expand(values.shape).reshape(-1) for coordinates in (rows, columns)
-    )
-    return _sort_by_rows(rows, columns, values.reshape(-1), shape)
+@torch.compiler.assume_constant_result  # type: ignore[untyped-decorator]  # torch has no types here
+def _col_of(tensor: SparseTensor | Decomposition) -> torch.Tensor:
+    return matrix_of_gossamer(tensor).col
+
+
+@torch.compiler.assume_constant_result  # type: ignore[untyped-decorator]  # torch has no types here
+def _values_of(tensor: SparseTensor | Decomposition) -> torch.Tensor:
+    return matrix_of_gossamer(tensor).values.detach()
+
+
+@torch.compiler.assume_constant_result  # type: ignore[untyped-decorator]  # torch has no types here
+def _shape_of(tensor: SparseTensor | Decomposition) -> tuple[int, int]:
+    return matrix_of_gossamer(tensor).shape
 
 
 def matrix_of_gossamer(tensor: SparseTensor | Decomposition) -> SparseMatrix:

@@ -7,7 +7,7 @@ import torch
 from torch.nn.functional import scaled_dot_product_attention
 
 from gossamer_ir.errors import ArgumentError
-from gossamer_torch.nn import RaggedAttention, SparseAttention
+from gossamer_torch.nn import RaggedAttention, SparseAttention, band_mask, bigbird_mask
 
 LENGTH = 9
 LAYERS = {
@@ -75,6 +75,19 @@ def test_ragged_attention_is_multihead_attention_of_each_sequence():
         (lambda: RaggedAttention(8, 2)(torch.ones(3, 8), torch.tensor([0, 2])), "operand.range"),
         (lambda: RaggedAttention(8, 2)(torch.ones(3, 7), torch.tensor([0, 3])), "operand.shape"),
         (lambda: LAYERS["band"]()(*[torch.ones(8, 4)] * 3), "operand.shape"),
+        (
+            lambda: RaggedAttention(8, 2)(torch.ones(3, 8).to_sparse(), torch.tensor([0, 3])),
+            "operand.kind",
+        ),
+        (lambda: band_mask(4, -1), "operand.range"),
+        (
+            lambda: bigbird_mask(4, reach=1, num_global=-1, num_random=0),
+            "operand.range",
+        ),
+        (
+            lambda: bigbird_mask(4, reach=1, num_global=0, num_random=-1),
+            "operand.range",
+        ),
     ],
 )
 def test_bad_arguments_are_refused(call, code):

@@ -29,6 +29,13 @@ def test_the_layer_compiles_to_one_graph():
     torch.testing.assert_close(compiled(x), layer(x))
 
 
+@pytest.mark.parametrize("shape", [(6, 5), (2, 2), ()])
+def test_inputs_of_another_shape_are_refused(shape):
+    with pytest.raises(ArgumentError) as caught:
+        MixtureOfExperts(4, 8, 3, num_experts=5)(torch.ones(shape))
+    assert caught.value.code == "operand.shape"
+
+
 def test_more_experts_for_a_token_than_there_are_are_refused():
     with pytest.raises(ArgumentError) as caught:
         MixtureOfExperts(4, 8, 3, num_experts=2, top_k=3)

@@ -47,6 +47,12 @@ def test_voxels_of_different_samples_are_no_neighbors():
             "operand.duplicates",
         ),
         (lambda: SparseConv3d(1, 1)(torch.ones(1, 1), torch.zeros(1, 2).long()), "operand.shape"),
+        (lambda: SparseConv3d(1, 1)(torch.ones(2, 1), torch.zeros(1, 3).long()), "operand.shape"),
+        (lambda: SparseConv3d(1, 1)(torch.ones(1, 2), torch.zeros(1, 3).long()), "operand.shape"),
+        (
+            lambda: SparseConv3d(1, 1)(torch.ones(2, 1), kernel_map(torch.zeros(1, 3).long())),
+            "operand.shape",
+        ),
     ],
 )
 def test_bad_arguments_are_refused(call, code):

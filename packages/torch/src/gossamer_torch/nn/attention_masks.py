@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import torch
 
+from gossamer_ir.errors import ArgumentError
 from gossamer_torch.sparse_matrix import SparseMatrix
 
 
 def band_mask(length: int, reach: int) -> SparseMatrix:
     """Return the mask in which i attends to positions at most `reach` away.
 
+    Raises `ArgumentError` (`operand.range`) for a negative number.
+
     >>> band_mask(3, 1).to_dense().int().tolist()
     [[1, 1, 0], [1, 1, 1], [0, 1, 1]]
     """
+    _require_counts(length=length, reach=reach)
     return _mask_of(*_band(length, reach), length)
 
 
@@ -22,9 +26,12 @@ def bigbird_mask(
     """Return a band with full rows and columns of the first `num_global` positions, and `num_random` random
     positions in each row.
 
+    Raises `ArgumentError` (`operand.range`) for a negative number.
+
     >>> bigbird_mask(4, reach=0, num_global=1, num_random=0).to_dense().int().tolist()
     [[1, 1, 1, 1], [1, 1, 0, 0], [1, 0, 1, 0], [1, 0, 0, 1]]
     """
+    _require_counts(length=length, reach=reach, num_global=num_global, num_random=num_random)
     positions = torch.arange(length)
     rows, columns = _band(length, reach)
     first = torch.arange(min(num_global, length))
@@ -53,6 +60,12 @@ def ragged_mask(offsets: torch.Tensor) -> SparseMatrix:
     crow = torch.cat([counts.new_zeros(1), counts.cumsum(0)])
     within = torch.arange(int(crow[-1]), device=crow.device) - crow[:-1].repeat_interleave(counts)
     return SparseMatrix(crow, starts.repeat_interleave(counts) + within, shape=(total, total))
+
+
+def _require_counts(**counts: int) -> None:
+    for name, count in counts.items():
+        if count < 0:
+            raise ArgumentError("operand.range", f"'{name}' is {count}; expected a number from 0.")
 
 
 def _band(length: int, reach: int) -> tuple[torch.Tensor, torch.Tensor]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import torch
 
 from gossamer_ir.errors import ArgumentError
+from gossamer_torch.checks import require_dense, require_tensor_shape
 from gossamer_torch.operators.gather_multiply_scatter import gather_multiply_scatter
 
 
@@ -16,7 +17,7 @@ class MixtureOfExperts(torch.nn.Module):
     so that each expert is two products of dense matrices, whatever the number of its tokens. Gradients flow
     to `x`, the weights of the experts and the router.
 
-    Raises `ArgumentError` (`layer.experts`: `top_k` is not from 1 to `num_experts`).
+    Raises `ArgumentError` (`layer.experts`: `top_k` is not from 1 to `num_experts`; `operand.shape`).
 
     >>> layer = MixtureOfExperts(8, 32, 8, num_experts=4, top_k=2)
     >>> layer(torch.ones(3, 5, 8)).shape
@@ -54,6 +55,9 @@ class MixtureOfExperts(torch.nn.Module):
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         """Return the outputs."""
+        require_dense("x", x)
+        leading = max(x.dim() - 1, 0)
+        require_tensor_shape("x", x, (*(None,) * leading, self.in_features))
         tokens = x.reshape(-1, self.in_features)
         scores, experts = self.router(tokens).topk(self.top_k, dim=1)
         shares = scores.softmax(1).reshape(-1)

@@ -44,6 +44,7 @@ class RaggedAttention(torch.nn.Module):
     def forward(self, x: torch.Tensor, offsets: torch.Tensor) -> torch.Tensor:
         """Return the outputs."""
         require_dense("offsets", offsets, dtypes=INDEX_TENSOR_DTYPES)
+        require_dense("x", x)
         require_tensor_shape("x", x, (None, self.embed_dim))
         mask = self._mask(offsets, x.shape[0])
         heads = self.in_proj(x).reshape(

@@ -17,11 +17,12 @@ from gossamer_torch.operators.gather_multiply_scatter import gather_multiply_sca
 
 class KernelMap(NamedTuple):
     """The products of a sparse convolution: their sources and targets by element of the kernel, without those
-    of the middle one, and where those of each element begin."""
+    of the middle one, and where those of each element begin; and the number of voxels."""
 
     sources: torch.Tensor
     targets: torch.Tensor
     offsets: torch.Tensor
+    voxels: int
 
 
 class SparseConv3d(torch.nn.Module):
@@ -71,6 +72,8 @@ class SparseConv3d(torch.nn.Module):
         pairs = coordinates
         if not isinstance(pairs, KernelMap):
             pairs = kernel_map(pairs, self.kernel_size)
+        require_dense("features", features)
+        require_tensor_shape("features", features, (pairs.voxels, self.in_channels))
         middle = self.weight.shape[0] // 2
         output = product_with_bias(features, self.weight[middle], self.bias)
         others = torch.cat([self.weight[:middle], self.weight[middle + 1 :]])
@@ -127,6 +130,7 @@ def _kernel_map(coordinates: torch.Tensor, kernel_size: int) -> KernelMap:
         torch.cat(sources or empty),
         torch.cat(targets or empty),
         torch.tensor(offsets, device=keys.device),
+        len(keys),
     )
 
 
