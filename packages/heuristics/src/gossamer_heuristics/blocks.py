@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from gossamer_machine.cache_line import LINE_BYTES
-from gossamer_machine.machine import Machine
+from gossamer_machine.machine import IN_FLIGHT, Machine
 
 MIN_LANE_COLUMNS = 3
 """Minimum number of columns of a block for them to be lanes of a product with a vector (measured on an Intel
@@ -23,9 +23,6 @@ LOAD_COST, BROADCAST_COST = 6, 1
 """Cost of a vector of the dense operand, which comes from the second-level cache, and of the broadcast of an
 element of a block, in multiply-adds. Fitted to measured tiles of blocks of 16. A vector of half a line or
 less costs half as much."""
-
-IN_FLIGHT = 8
-"""Independent multiply-adds that hide their latency: four cycles, two units."""
 
 
 def are_columns_lanes(height: int, width: int, machine: Machine) -> bool:

@@ -16,6 +16,9 @@ from gossamer_ir.interchange.records import Target
 from gossamer_machine.cpu_options import CPU_OPTIONS, NATIVE_VSCALE, NO_VSCALE, GatherSpeed
 from gossamer_support.typed_calls import typed
 
+IN_FLIGHT = 8
+"""Independent multiply-adds that hide their latency: four cycles, two units of a CPU."""
+
 
 class Grid(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Limits of a machine with grids of threads: threads of a warp and at most of a block, bytes of static

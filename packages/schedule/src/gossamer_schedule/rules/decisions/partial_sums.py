@@ -12,13 +12,12 @@ from typing import Literal, TypeAlias
 
 import msgspec
 
-from gossamer_heuristics.blocks import IN_FLIGHT
 from gossamer_heuristics.csr_form import CsrForm
 from gossamer_heuristics.gathered_rows import min_aligned_in_sums
 from gossamer_heuristics.row_lengths import MIN_TERMS
 from gossamer_ir.interchange.records import Stats
 from gossamer_ir.nodes import Function, Iteration
-from gossamer_machine.machine import Machine
+from gossamer_machine.machine import IN_FLIGHT, Machine
 from gossamer_schedule.rules.analysis.gathers import Gather
 from gossamer_schedule.rules.analysis.outputs import has_rows_and_init, may_reassociate
 from gossamer_schedule.rules.decisions.alignment import align_to_rows, row_alignment_verdict
