@@ -36,6 +36,12 @@ def test_two_threads_have_a_panel_each(rows, panel):
     assert column_tiling(1, vector_bytes=64, rows=rows).panel == panel
 
 
+@pytest.mark.parametrize(("feature_tiles", "panel"), [(1, 150), (3, 150), (4, 300), (8, 300)])
+def test_threads_share_the_feature_tiles_of_one_panel_if_there_are_enough(feature_tiles, panel):
+    tiling = column_tiling(feature_tiles, vector_bytes=PACKED_BYTES, rows=300)
+    assert (tiling.feature_tiles, tiling.panel) == (feature_tiles, panel)
+
+
 @pytest.mark.parametrize(
     ("features", "mean", "is_packed", "pays"),
     [

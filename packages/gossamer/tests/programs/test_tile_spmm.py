@@ -86,11 +86,20 @@ def test_a_product_at_every_stage(shape, features, dtype):
     assert_everywhere(module, values, c=expected)
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_threads_share_the_feature_tiles_of_a_panel(dtype):
+    module = product(520, dtype=dtype)
+    assert any(step.op == "fuse" for step in default_schedule(module, Machine()).loop)
+    values, expected = arguments(matrix(5, 8, dtype=dtype), 520)
+    assert guards(module) == []
+    assert_everywhere(module, values, c=expected)
+
+
 STATS = [None, *(Stats(rows, 64, 9 * rows, 60, 1) for rows in (64, 1024, 1 << 20))]
 
 
 @pytest.mark.parametrize("stats", STATS)
-@pytest.mark.parametrize("features", [1, 3, 15, 16, 100, 128, 300])
+@pytest.mark.parametrize("features", [1, 3, 15, 16, 100, 128, 300, 520])
 @pytest.mark.parametrize(("dtype", "index"), [("float32", "int32"), ("float64", "int64")])
 def test_a_product_of_many_rows(features, stats, dtype, index):
     """Rows are not a multiple of a panel, nor features of a tile of features."""

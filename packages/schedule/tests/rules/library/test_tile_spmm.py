@@ -229,6 +229,21 @@ def test_a_matrix_has_two_panels_or_more_if_it_has_enough_rows(rows, panel):
     assert MIN_PANEL <= panel <= MAX_PANEL
 
 
+@pytest.mark.parametrize(
+    ("features", "panel", "parallel"),
+    [(384, 128, "panels"), (385, 256, "feature tiles of panels")],
+)
+def test_threads_share_the_feature_tiles_of_a_panel_if_there_are_enough(features, panel, parallel):
+    """Each panel packs the dense operand again."""
+    stats = Stats(rows=256, columns=100, nnz=1024, longest_row=9, empty_rows=0)
+    module = sized(COORDINATE, features=features, width=24)
+    report = tile_spmm(module, RuleContext(stats, machine=WIDE))
+    assert loops(features, 24, stats=stats)[3] == panel
+    assert report.decisions[-1].what.startswith(f"{parallel} in parallel")
+    fused = [step for step in report.schedule.loop if step.op == "fuse"]
+    assert len(fused) == (parallel != "panels")
+
+
 def test_threads_have_fewer_panels_if_rows_are_long():
     def grain(mean):
         stats = Stats(rows=1024, columns=1024, nnz=1024 * mean, longest_row=99, empty_rows=0)

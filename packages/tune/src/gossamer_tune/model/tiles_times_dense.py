@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from gossamer_heuristics.column_tiles import column_tiling
+from gossamer_heuristics.column_tiles import column_tiling, panel_rows
 from gossamer_machine.machine import Machine
 from gossamer_tune.model.estimate import Estimate
 from gossamer_tune.model.operand_loads import pack_cycles
@@ -64,7 +64,8 @@ def _estimate(matrix: MatrixProperties, workload: Workload, columns: int) -> Est
     tiling = column_tiling(workload.vectors, vector_bytes=vector_bytes, rows=matrix.rows)
     vectors, packed = tiling.vectors, tiling.vectors * vector_bytes
     tiles = -(-matrix.columns // columns)
-    panels = -(-matrix.rows // tiling.panel)
+    # The costs were fitted to times of as many panels, also where there are now fewer and wider ones.
+    panels = -(-matrix.rows // panel_rows(matrix.rows))
     segments = matrix.rows * tiles
     mean = matrix.lengths.mean / tiles
     load = packed_load_cycles(packed, machine)

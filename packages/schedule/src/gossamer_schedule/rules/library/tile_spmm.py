@@ -1,8 +1,9 @@
 """Column tiles times dense: a tile of the dense operand stays in a cache while rows select from it.
 
-Rows run in parallel, in panels. For each feature tile and each column tile, the rows of the dense operand
-that belong to the column tile are packed into a buffer that fits the private cache, at aligned addresses.
-Each row of the panel then sums its products with packed rows in registers, and adds the sum to the output.
+Rows run in parallel, in panels, and so do the feature tiles of a panel if there are many. For each feature
+tile and each column tile, the rows of the dense operand that belong to the column tile are packed into a
+buffer that fits the private cache, at aligned addresses. Each row of the panel then sums its products with
+packed rows in registers, and adds the sum to the output.
 This is the loop order of Goto and van de Geijn, "Anatomy of high-performance matrix multiplication" (ACM TOMS
 34, 2008), with a sparse left operand.
 """
@@ -14,6 +15,7 @@ import msgspec
 from gossamer_heuristics.column_tiles import (
     MAX_PACKED_VECTORS,
     PACKED_BYTES,
+    SHARED_TILES,
     column_tiling,
     panel_rows,
 )
@@ -42,12 +44,13 @@ from gossamer_support.message_texts import amount
 
 
 class _Tiling(msgspec.Struct, frozen=True):
-    """The tiles of features, the rows of a panel, and whether the rows that a column tile selects are
-    packed."""
+    """The tiles of features, the rows of a panel, whether the rows that a column tile selects are packed, and
+    whether threads share the tiles of a panel."""
 
     features: VectorTiles
     panel: int
     packing: Verdict
+    has_shared_panels: bool = False
 
 
 class _TileLoops(msgspec.Struct, frozen=True):
@@ -135,7 +138,10 @@ def _fixed_tiling(pattern: TiledReduction, context: RuleContext) -> _Tiling:
     )
     features = tiles_holding(pattern.features, vectors=tiling.vectors, lanes=lanes)
     return _Tiling(
-        features, tiling.panel, _packing_verdict(pattern, features, fits=tiling.is_packed)
+        features,
+        tiling.panel,
+        _packing_verdict(pattern, features, fits=tiling.is_packed),
+        has_shared_panels=tiling.feature_tiles >= SHARED_TILES,
     )
 
 
@@ -251,13 +257,24 @@ def _run_in_vectors(
 def _run_panels_in_parallel(
     trace: TraceBuilder, tiling: _Tiling, *, loops: _TileLoops, stats: Stats | None
 ) -> None:
-    """Run panels in parallel, as few for a thread as pay for it."""
+    """Run panels in parallel, or their feature tiles, as few for a thread as pay for it."""
     # For unknown data the least work of a row, so that no thread is woken for too little.
     per_row = 1.0 if stats is None else max(stats.mean_row, 1.0)
-    work = int(tiling.panel * per_row) * tiling.features.work
+    rows = int(tiling.panel * per_row)
+    tile = loops.features.tile
+    if tile is not None and tiling.has_shared_panels:
+        work = rows * tiling.features.single_tile.work
+        outer, what, why = (
+            trace.fuse(loops.panel, tile),
+            "feature tiles of panels",
+            "a feature tile",
+        )
+    else:
+        work = rows * tiling.features.work
+        outer, what, why = loops.panel, "panels", "a panel"
     least = grain(work)
-    trace.record.parallel(loop=loops.panel, grain=least)
+    trace.record.parallel(loop=outer, grain=least)
     trace.decide(
-        f"panels in parallel, {least} or more for a thread",
-        f"a panel costs {amount(work, 'vector')} of work",
+        f"{what} in parallel, {least} or more for a thread",
+        f"{why} costs {amount(work, 'vector')} of work",
     )
