@@ -90,7 +90,7 @@ class _KeptIndices(NamedTuple):
 
 
 _kept_indices: MutableMapping[torch.Tensor, _KeptIndices] = WeakTensorKeyDictionary()
-"""What was made of each sparse tensor. Its parts are other objects at each access."""
+"""The indices that were kept for each sparse tensor. Its parts are other objects at each access."""
 
 
 def _ordered_indices(tensor: torch.Tensor, stored: torch.Tensor) -> OrderedIndices:
