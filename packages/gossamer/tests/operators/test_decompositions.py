@@ -295,3 +295,10 @@ def test_operands_are_checked():
         dense.T @ A
     with pytest.raises(TypeError):
         A @ "dense"
+
+
+def test_a_dense_matrix_times_a_matrix_in_parts():
+    matrix = sparse.random(30, 20, 0.2, "csr", np.float32, np.random.default_rng(3))
+    dense = np.random.default_rng(4).random((5, 30), np.float32)
+    A = gs.decompose(gs.from_scipy(matrix), "hyb")
+    np.testing.assert_allclose(dense @ A, dense @ matrix.toarray(), rtol=1e-5)

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from gossamer_formats.arithmetic.operators_by_csr import OperatorsByCsr
+from gossamer_formats.arithmetic.refused_operators import RefusedOperators
 from gossamer_formats.array_protocol import NotAnArray
 from gossamer_formats.conversion.destination.conversion_options import Zeros
 from gossamer_formats.decomposition.part import Part, part_of
@@ -29,7 +31,7 @@ if TYPE_CHECKING:
     from gossamer_formats.decomposition.coverage import Coverage
 
 
-class Decomposition(NotAnArray):
+class Decomposition(OperatorsByCsr, RefusedOperators, NotAnArray):
     """A tensor in parts, which together hold each element once. Made by `decompose`.
 
     `name` is that of the composable format; `parts` are those that have elements. `value_count` is the number
@@ -307,6 +309,8 @@ class Decomposition(NotAnArray):
 
     def __matmul__(self, other: Any) -> Any:
         """Return the product with a dense matrix or vector; needs distribution `gossamer`."""
+        if hasattr(other, "tocsr"):
+            raise self._operator_error("@")
         return operator_of("matmul")(self, other)
 
     def __repr__(self) -> str:

@@ -335,7 +335,10 @@ class SparseTensor(RefusedOperators, NotAnArray):
         return MATRIX_IN_CSR.find(self)
 
     def __matmul__(self, other: Any) -> Any:
-        """Return the product with a dense matrix or vector; needs distribution `gossamer`."""
+        """Return the product with a dense matrix or vector; needs distribution `gossamer`. Raises
+        `UnsupportedError` (`tensor.operator`) for a sparse one."""
+        if hasattr(other, "tocsr"):
+            raise self._operator_error("@")
         return self._operator("matmul")(self._operand(), other)
 
     def __rmatmul__(self, other: Any) -> Any:
@@ -356,7 +359,7 @@ class SparseTensor(RefusedOperators, NotAnArray):
         """
         from gossamer_formats.arithmetic.multiply_values import multiplied_storage
 
-        if isinstance(other, SparseTensor) or hasattr(other, "tocsr"):
+        if hasattr(other, "tocsr"):
             raise self._operator_error("*")
         return SparseTensor.from_new(multiplied_storage(self.checked_storage(), other))
 
