@@ -22,9 +22,8 @@ PANELS = 2
 
 SHARED_TILES = 4
 """Feature tiles of which threads take shares, so that one panel of all rows is enough: each panel packs the
-dense operand again. (Measured on Zen 3 with one thread, 512 rows and 8 feature tiles: one panel is 1.1 to 1.2
-times as fast as two. On two threads with two feature tiles it was slower: they write neighboring cache lines
-at the same time.)"""
+dense operand again. (Measured on Zen 3 with 512 rows and 4 or 8 feature tiles, one panel against two: 1.0 to
+1.2 times as fast on one thread, 1.1 to 1.4 on two. With 2 feature tiles on two threads: 0.8 to 1.0.)"""
 
 
 class ColumnTiling(msgspec.Struct, frozen=True):
