@@ -1,5 +1,7 @@
 """`einsum` agrees with NumPy's for operands in all formats, and refuses by name what it does not compute."""
 
+import types
+
 import numpy as np
 import pytest
 import scipy.sparse
@@ -142,3 +144,19 @@ def test_an_unknown_reducer_and_an_epilogue_that_cannot_be_read_are_refused():
     assert raised.value.code == "einsum.reducer"
     with pytest.raises(ParseError):
         gs.einsum("ij->i", MATRIX, epilogue="out +")
+
+
+@pytest.mark.parametrize("subscripts", ["ij,jj->i", "ij,jjk->ik"])
+def test_a_letter_twice_in_a_dense_operand_selects_its_diagonal(subscripts):
+    columns = MATRIX.shape[1]
+    sizes = (columns, columns, 3) if "k" in subscripts else (columns, columns)
+    dense = np.random.default_rng(0).random(sizes)
+    expected = np.einsum(subscripts, MATRIX.toarray(), dense)
+    np.testing.assert_allclose(gs.einsum(subscripts, MATRIX, dense), expected, rtol=1e-12)
+
+
+def test_an_operand_that_requires_a_gradient_is_refused():
+    dense = types.SimpleNamespace(requires_grad=True)
+    with pytest.raises(ArgumentError, match="requires a gradient") as raised:
+        gs.einsum("ij,jk->ik", MATRIX, dense)
+    assert raised.value.code == "operand.kind"

@@ -49,7 +49,8 @@ def einsum(
     the pattern and the format of that. A dimension without terms has 0, -inf or inf.
 
     Raises `ArgumentError` (`einsum.subscripts`, `einsum.shape`, `einsum.dtype`, `einsum.reducer`;
-    `einsum.format`: elements of a format, such as blocks, cannot be looked up), `ParseError` for an epilogue
+    `einsum.format`: elements of a format, such as blocks, cannot be looked up; `operand.kind`: a tensor of
+    torch requires a gradient), `ParseError` for an epilogue
     that cannot be read, and `UnsupportedError`: `einsum.co_iteration` if no sparse operand has all letters of
     the sparse ones, `einsum.diagonal` if it has a letter twice.
 

@@ -7,6 +7,7 @@ from typing import Any, get_args
 
 import msgspec
 import numpy as np
+from msgspec.structs import replace
 
 from gossamer.einsum_programs.dense_program import EinsumProgram, ReducerName
 from gossamer.einsum_programs.subscripts import Subscripts, parse_subscripts, require_operand_count
@@ -44,6 +45,9 @@ def read_operands(
     read = [_read_operand(operand) for operand in operands]
     sizes = _sizes(subscripts, read)
     dtype = _common_dtype(read)
+    diagonals = [*map(_diagonal, subscripts.operands, read)]
+    subscripts = replace(subscripts, operands=tuple(letters for letters, _ in diagonals))
+    read = [operand for _, operand in diagonals]
     sparse = {
         number: tensor.astype(dtype)
         for number, tensor in enumerate(read)
@@ -71,7 +75,22 @@ def _read_operand(operand: Any) -> SparseTensor | Array:
         return operand.tocsr()
     if hasattr(operand, "tocsr"):
         return SparseTensor(operand)
+    if getattr(operand, "requires_grad", False):
+        raise ArgumentError(
+            "operand.kind",
+            "An operand is a tensor of torch that requires a gradient; results of gossamer.einsum have none.",
+            hint="Use gossamer_torch, or operand.detach().",
+        )
     return np.asarray(operand)
+
+
+def _diagonal(letters: str, operand: SparseTensor | Array) -> tuple[str, SparseTensor | Array]:
+    """Return an operand with each letter once, and its letters: the elements of a dense one that have equal
+    coordinates where a letter is repeated."""
+    unique = "".join(dict.fromkeys(letters))
+    if isinstance(operand, SparseTensor) or unique == letters:
+        return letters, operand
+    return unique, np.einsum(f"{letters}->{unique}", operand)
 
 
 def _sizes(subscripts: Subscripts, operands: Sequence[SparseTensor | Array]) -> dict[str, int]:
