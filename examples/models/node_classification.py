@@ -4,8 +4,8 @@
 
 FOLDER has the files `ind.cora.*` of the Planetoid benchmark, as in https://github.com/kimiyoung/planetoid;
 they contain pickles, so take them from a source that you trust. Both the graph and the features are sparse
-matrices. After 200 epochs, the accuracy on the test nodes is 81.5 percent on average, as in the paper; it was
-80.4 to 82.4 percent for four seeds.
+matrices. After 200 epochs, the accuracy on the test nodes is 81.5 percent on average, as in the paper: 80.4,
+82.4, 81.1 and 81.9 percent for the four seeds of which the script prints the mean.
 """
 
 from __future__ import annotations
@@ -23,6 +23,8 @@ from gossamer_support.arrays import Array
 
 HIDDEN = 16
 DROPOUT = 0.5
+SEEDS = (0, 1, 2, 3)
+"""Chosen before any result was seen, so that their mean is an estimate of what a new seed gives."""
 
 
 class Nodes(NamedTuple):
@@ -107,4 +109,6 @@ def train(nodes: Nodes, *, epochs: int = 200, seed: int = 0) -> float:
 
 
 if __name__ == "__main__":
-    print(f"accuracy on the test nodes: {train(read_planetoid(Path(sys.argv[1]))):.1%}")
+    cora = read_planetoid(Path(sys.argv[1]))
+    accuracy = np.mean([train(cora, seed=seed) for seed in SEEDS])
+    print(f"accuracy on the test nodes, the mean of {len(SEEDS)} seeds: {accuracy:.1%}")

@@ -12,6 +12,7 @@ import torch
 from examples.models import link_prediction, pruned_transformer
 from examples.models.custom_operator import place_nodes
 from examples.models.node_classification import (
+    SEEDS,
     Nodes,
     normalized_graph,
     normalized_rows,
@@ -50,7 +51,7 @@ def test_cora_is_classified_as_in_the_literature():
     if not (folder / "ind.cora.graph").exists():
         pytest.skip(f"{folder} has no files ind.cora.* (GOSSAMER_DATASETS names the folder)")
     nodes = read_planetoid(folder)
-    assert np.mean([train(nodes, seed=seed) for seed in range(4)]) > 0.81
+    assert np.mean([train(nodes, seed=seed) for seed in SEEDS]) > 0.81
 
 
 def test_the_ends_of_edges_have_the_distance_of_the_custom_operator():
