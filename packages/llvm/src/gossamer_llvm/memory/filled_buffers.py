@@ -40,6 +40,7 @@ def filled_buffers(function: Function) -> frozenset[str]:
     return frozenset(name for body in bodies for name in _buffers_filled_in(body))
 
 
+# Other statements: fill no buffer that they allocate.
 def _buffers_filled_in(body: Sequence[Stmt]) -> list[str]:
     filled: list[str] = []
     allocated: list[Buffer] = []
@@ -53,6 +54,7 @@ def _buffers_filled_in(body: Sequence[Stmt]) -> list[str]:
     return filled
 
 
+# Other statements: fill no buffer.
 def _is_filled_by(stmt: Stmt, buffer: Buffer) -> bool:
     """Return whether a nest of loops of constant extent contains stores only, and these fill a buffer."""
     loops: dict[Expr, int] = {}

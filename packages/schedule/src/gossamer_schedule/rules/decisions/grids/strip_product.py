@@ -58,13 +58,13 @@ def strip_product(module: Module) -> BlockProduct | None:
     if single is None or store is None or not may_reassociate(single[1]):
         return None
     function, iteration = single
-    reduction, strip = match_reduction(store), _strip(function, iteration, store)
+    reduction, strip = match_reduction(store), _strip(function, iteration, store=store)
     output = dense_buffer(function, store.buffer)
     if reduction is None or reduction.op != "add" or strip is None or output is None:
         return None
     factors = product_factors(reduction.value, dtype=output.dtype)
     for block, dense in () if factors is None else factors.orders:
-        if factors is not None and _is_product(function, strip, block, dense=dense):
+        if factors is not None and _is_product(function, strip, block=block, dense=dense):
             sums = _sums(iteration, strip, store=store, dtype=output.dtype, operand=dense.buffer)
             blocks, has_init = data_name(block.buffer), bool(iteration.init)
             return BlockProduct(
@@ -73,7 +73,7 @@ def strip_product(module: Module) -> BlockProduct | None:
     return None
 
 
-def _strip(function: Function, iteration: Iteration, store: Store) -> _Strip | None:
+def _strip(function: Function, iteration: Iteration, *, store: Store) -> _Strip | None:
     """Return the variables by role; None if the axes are not those of strips."""
     axes = dict(zip(iteration.vars, axes_of(function, iteration), strict=False))
     kinds = dict(zip(iteration.vars, iteration.kinds, strict=True))
@@ -105,7 +105,7 @@ def _has_used_groups(strip: _Strip) -> bool:
     return is_tree and is_group and is_used
 
 
-def _is_product(function: Function, strip: _Strip, block: Load, *, dense: Load) -> bool:
+def _is_product(function: Function, strip: _Strip, *, block: Load, dense: Load) -> bool:
     """Return whether two factors are an element of a group, and one of the row of its column."""
     buffer = dense_buffer(function, dense.buffer)
     if buffer is None or block.indices != tuple(map(index_var, strip.element)):
