@@ -7,6 +7,16 @@ import pytest
 from gossamer_ir.script import parse_module
 
 
+def pytest_addoption(parser):
+    try:
+        parser.addoption(
+            "--all-programs", action="store_true", help="Run conformance tests with all programs."
+        )
+    except ValueError as error:
+        if "already added" not in str(error):
+            raise
+
+
 @pytest.fixture
 def flat():
     """A flat module whose arrays X and Y have n elements of a dtype."""
