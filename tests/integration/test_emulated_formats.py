@@ -68,7 +68,7 @@ def test_tiles_of_columns_are_right(features, least, emulated_target):
     """The program itself, since `gs.spmm` would convert so small a matrix. Kernels for vectors that may have
     the least length have two versions."""
     if bits_of(emulated_target) < least:
-        return
+        pytest.skip("the target has shorter vectors")
     stored, dense = matrix(37, 48), integers(48, features)
     arrays = from_scipy(stored).asformat("tiled_csr", tile_columns=16).arrays
     program = specialize(parse_module(script("tiled_csr_spmm")), {"feat_size": features})

@@ -69,7 +69,7 @@ def test_the_order_of_sm80_is_that_of_registers(dtype, name):
 def test_the_order_of_sm90_is_undone(dtype, shape, tiles):
     columns = 512 // OPERAND_DTYPES[dtype].bits * tiles
     if columns > 128:
-        return
+        pytest.skip("a tile has at most 128 columns")
     matrix, compressed = random_compressed(shape, dtype)
     values, metadata = to_cutlass_sm90(compressed, tile_columns=columns)
     assert values.shape == (metadata.shape[1] * 64, metadata.shape[0] * columns // 2)

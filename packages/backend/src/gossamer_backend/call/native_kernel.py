@@ -37,7 +37,7 @@ _POINTER = ctypes.c_void_p
 class NativeKernel:
     """The `Kernel` of an artifact whose code is at an address of this process.
 
-    `address` is that of the function `gossamer_kernel`. `workspace` is called before each run; it returns
+    `address` is that of the function `gossamer_kernel`. `parallelism` is called before each run; it returns
     the number of threads and the functions that run them and that long loops ask whether to stop. If a loop
     was stopped, the call raises what `interruption` returns. `keep_alive` are objects that own the code.
     `emulator` is the name of the program that emulates the machine of the kernel, None if it is this machine.

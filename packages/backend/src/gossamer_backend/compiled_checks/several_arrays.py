@@ -67,7 +67,7 @@ def relation_lines(k: int, tests: Sequence[ArrayTest]) -> Iterator[str]:
     for relation, other in tests[k].related:
         other_count, least, most = _segments(other, tests[other])
         yield f"T.guard({count} == {other_count}, X{k})"
-        # Not the offsets, of which no proof says that there is one for each segment.
+        # Not the offsets: nothing proves that there is one for each segment.
         weight = f"p * (n{k} // T.max({count}, 1) + 1)"
         yield f"for p in T.parallel({count}, weight={weight}, grain={MIN_THREAD_SEARCHES}):"
         yield f"    for e in T.serial({end} - {begin}):"

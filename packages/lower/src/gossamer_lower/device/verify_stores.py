@@ -47,11 +47,13 @@ def verify_stores(module: Module) -> Module:
     """Return a module unchanged, if no two threads access an element to which one of them stores, unless a
     barrier is between the accesses.
 
-    Raises `UnsupportedError`: `lower.verify_stores.reduction` if the threads of a loop
-    store to one element of global or shared memory, `lower.verify_stores.condition` if they do so under a
-    condition that may select several of them, `lower.verify_stores.not_proved` if their indices may be equal,
-    `lower.verify_stores.shared` for shared memory that each thread would allocate,
-    `lower.verify_stores.unordered` for two accesses by different statements whose indices may be equal.
+    Raises `UnsupportedError`:
+
+    - `lower.verify_stores.reduction`: the threads of a loop store to one element of global or shared memory
+    - `lower.verify_stores.condition`: they do so under a condition that may select several of them
+    - `lower.verify_stores.not_proved`: their indices may be equal
+    - `lower.verify_stores.shared`: each thread would allocate shared memory
+    - `lower.verify_stores.unordered`: the indices of accesses by different statements may be equal
 
     >>> from gossamer_ir.script import parse_module
     >>> flat = parse_module('''

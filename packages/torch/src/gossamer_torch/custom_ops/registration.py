@@ -39,9 +39,7 @@ class GradientRule(NamedTuple):
 
 
 class OperatorDefinition(NamedTuple):
-    """An operator for torch: its name, its schema, the names of inputs and results, the kernel, the one for
-    tensors on a GPU, if it has any, a function of the same arguments that returns new tensors for the
-    results, and the rule for gradients, if it has any."""
+    """An operator for torch."""
 
     name: str
     schema: str
@@ -49,8 +47,11 @@ class OperatorDefinition(NamedTuple):
     results: Sequence[str]
     kernel: Callable[..., Any]
     device_kernel: Callable[..., Any] | None
+    """The kernel for tensors on a GPU."""
     new_results: Callable[..., Any]
+    """A function of the same arguments that returns new tensors for the results."""
     rule: GradientRule | None
+    """The rule for gradients."""
 
 
 def torch_operator(

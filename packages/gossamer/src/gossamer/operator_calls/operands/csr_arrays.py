@@ -29,8 +29,8 @@ class CsrArrays(NamedTuple):
 
     `indptr` has the offsets of the rows, `indices` the columns and `data` the values of the elements. They
     are NumPy's, or export their memory by DLPack or `__cuda_array_interface__`. Operators take such a matrix
-    with dense operands on the same device, and a target whose kernels run there. So they do any object with
-    these attributes whose arrays are not NumPy's, such as a matrix of CuPy. Each call checks the index
+    with dense operands on the same device, and a target whose kernels run there. They also take any object
+    with these attributes whose arrays are not NumPy's, such as a matrix of CuPy. Each call checks the index
     arrays.
 
     >>> import numpy as np, gossamer as gs

@@ -52,11 +52,12 @@ def horizontal_fuse(root: Cursor[Function], *loops: str, function: str | None = 
     """Fuse loops that are all parallel, or all bound to one axis of blocks such as "blockIdx.x", and follow
     each other, into one such loop `<first>_fused`.
 
-    The fused loop runs over the sum of their extents, which may be symbolic. Each of its iterations is one of
-    one of the loops, so that one launch distributes the iterations of all of them. Its weight is the sum of
-    the weights of the loops; an iteration of a loop without one weighs 1. Its grain is the largest. Loops
-    around one of them that have a single iteration are removed, and conditions around one of them are moved
-    into it: its iterations do nothing where they do not hold. The result's name is that of the fused loop.
+    The fused loop runs over the sum of their extents, which may be symbolic. Each of its iterations is an
+    iteration of one of the loops, so that one launch distributes the iterations of all of them. Its
+    weight is the sum of the weights of the loops; an iteration of a loop without one weighs 1. Its grain
+    is the largest. Loops around one of them that have a single iteration are removed, and conditions
+    around one of them are moved into it: its iterations do nothing where they do not hold. The result's
+    name is that of the fused loop.
 
     Iterations of different loops run at once, so none may access an element that one of another loop writes,
     unless both accumulate it atomically. Elements that index arrays select are different where these are

@@ -34,10 +34,13 @@ def lower_fragments(module: Module, gpu: Gpu) -> Module:
     rows of shared memory becomes matrix loads. Any other nest that reads or writes the elements of a fragment
     is distributed over the lanes: each handles its elements. All other statements remain.
 
-    Raises `UnsupportedError`: `cuda.fragment.product` for a fragment that is in no product or in several that
-    need other layouts, and for products of warps beside those of four warps, `cuda.fragment.instruction` if
-    the GPU has none for the dtypes and the shape, `cuda.fragment.access` for any other access, and for one to
-    a tile in shared memory that cannot be swizzled, and `cuda.fragment.threads` inside of a loop over lanes.
+    Raises `UnsupportedError`:
+
+    - `cuda.fragment.product`: a fragment is in no product, or in several that need other layouts, or products
+      of warps are beside those of four warps
+    - `cuda.fragment.instruction`: the GPU has no instruction for the dtypes and the shape
+    - `cuda.fragment.access`: another access, or a tile in shared memory that cannot be swizzled
+    - `cuda.fragment.threads`: a fragment inside of a loop over lanes
     """
     functions = items_by_name(module.functions)
     entry = functions[module.entry]

@@ -69,7 +69,7 @@ def _scale(queries: Array) -> float:
 
 
 BASELINE = Baseline(
-    "that sddmm, a softmax of rows in NumPy, and SciPy's product",
+    "the products of sampled elements, a softmax of rows in NumPy, and SciPy's product",
     prepare_attention,
     attention_bound,
     operands=("rows", "columns", "columns"),
