@@ -5,8 +5,11 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import threading
 
 import pytest
+
+from gossamer_support.fork import Exclusion
 
 SETUP = """
 import os, signal, sys, threading, time, warnings
@@ -239,3 +242,18 @@ def test_the_lock_is_free_after_an_interrupt_at_any_place(use):
 @pytest.mark.parametrize("use", ["once", "nested"])
 def test_the_lock_is_free_after_interrupts_at_random_times(use):
     assert status_of((INTERRUPT + SIGNALS).replace("USE", use)) == 5
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no forks")
+def test_both_processes_can_take_the_lock_after_a_fork():
+    exclusion, library = Exclusion(), threading.RLock()
+    exclusion.include(library)
+    child = os.fork()
+    if not child:
+        with exclusion, library:
+            os._exit(0)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    assert exclusion.acquire(blocking=False)
+    exclusion.release()
+    assert library.acquire(blocking=False)
+    library.release()

@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from gossamer_support.lazy_exports import lazy_exports
+
 PACKAGES = Path(__file__).parents[2]
 LAZY = sorted(
     path.parent.name
@@ -30,3 +32,11 @@ def test_no_name_is_that_of_a_submodule(name):
     assert exported & submodules == set()
     for each in sorted(exported):
         assert getattr(importlib.import_module(name), each) is not None
+
+
+def test_names_are_those_of_the_package_and_its_exports():
+    get, names = lazy_exports("gossamer_support", {"amount": "gossamer_support.message_texts"})
+    assert {"amount", "__doc__"} <= {*names()}
+    assert "message_texts" not in names()
+    with pytest.raises(AttributeError, match="no attribute 'count'"):
+        get("count")

@@ -97,9 +97,10 @@ def from_edge_index(
 def _constant_matrix(tensor: SparseTensor | Decomposition) -> SparseMatrix:
     """Return a tensor of gossamer as a matrix that is a constant of the graph that is being compiled: torch
     guards the graph by the identity of the tensor."""
-    return matrix_of_checked(
-        _crow_of(tensor), _col_of(tensor), _values_of(tensor), _shape_of(tensor)
-    )
+    parts = (_crow_of(tensor), _col_of(tensor), _values_of(tensor))
+    # Of a view torch knows the sizes; of a constant it does not where sizes are dynamic (torch 2.13).
+    crow, col, values = (part.view(-1) for part in parts)
+    return matrix_of_checked(crow, col, values, _shape_of(tensor))
 
 
 # One function each: what is assumed to be constant is a tensor or a number, not a matrix.

@@ -23,7 +23,7 @@ from gossamer.operator_calls.operands.dense_operands import number_operand
 from gossamer.operators import NAMES, operator_named
 from gossamer_formats import SparseTensor, from_scipy
 from gossamer_ir.core.build import index
-from gossamer_ir.errors import ArgumentError, FormatError, GossamerError
+from gossamer_ir.errors import ArgumentError, FormatError, GossamerError, UnsupportedError
 from gossamer_testkit.matrices import oracles
 
 ROWS, COLUMNS, FEATURES = 40, 30, 8
@@ -360,7 +360,10 @@ def test_tensors_are_multiplied_with_dense_arrays(dtype):
     np.testing.assert_array_equal(left @ tensor, left @ A)
     np.testing.assert_array_equal(left[0] @ tensor, left[0] @ A)
     np.testing.assert_array_equal(tensor.T @ left.T, A.T @ left.T)
-    for wrong in (tensor, A, 3, [1.0], np.ones((2, 2, 2))):
+    for wrong in (tensor, A):
+        with pytest.raises(UnsupportedError, match="Use to_scipy"):
+            tensor @ wrong
+    for wrong in (3, [1.0], np.ones((2, 2, 2))):
         with pytest.raises(TypeError):
             tensor @ wrong
         with pytest.raises(TypeError):

@@ -63,9 +63,11 @@ def installed_distribution(name: str) -> InstalledDistribution | None:
 
     Source: "Recording installed projects" in the packaging specifications.
 
-    >>> distribution = installed_distribution("gossamer-ir")
-    >>> distribution.name, distribution.folder.endswith(f"gossamer_ir-{distribution.version}.dist-info")
-    ('gossamer-ir', True)
+    >>> distribution = installed_distribution("gossamer-support")
+    >>> distribution.name, distribution.folder.endswith(
+    ...     f"gossamer_support-{distribution.version}.dist-info"
+    ... )
+    ('gossamer-support', True)
     """
     wanted = normalized_name(name)
     for directory in sys.path:
