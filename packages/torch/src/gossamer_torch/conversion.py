@@ -98,7 +98,7 @@ def _constant_matrix(tensor: SparseTensor | Decomposition) -> SparseMatrix:
     """Return a tensor of gossamer as a matrix that is a constant of the graph that is being compiled: torch
     guards the graph by the identity of the tensor."""
     parts = (_crow_of(tensor), _col_of(tensor), _values_of(tensor))
-    # Of a view torch knows the sizes; of a constant it does not where sizes are dynamic (torch 2.13).
+    # torch knows the sizes of a view, but not those of a constant where sizes are dynamic (torch 2.13).
     crow, col, values = (part.view(-1) for part in parts)
     return matrix_of_checked(crow, col, values, _shape_of(tensor))
 
